@@ -1,0 +1,120 @@
+//! What the router has to know about a database server: the SQL that differs.
+
+use diesel::backend::Backend;
+use diesel::connection::{Connection, LoadConnection};
+use diesel::r2d2::R2D2Connection;
+use diesel::result::{ConnectionResult, Error, QueryResult};
+
+use crate::cluster::Role;
+use crate::statement::Dialect;
+
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+/// A Diesel connection whose database can be replicated.
+///
+/// Implemented for `PgConnection`, `MysqlConnection` (MySQL and MariaDB) and `SqliteConnection`.
+/// Implement it for a wrapper of one of these by forwarding to it. The bounds are what the router
+/// needs to build the SQL of a query without a server: a backend and a query builder with a default.
+pub trait ReplicatedConnection:
+    Connection<Backend: Default + Backend<QueryBuilder: Default>>
+    + R2D2Connection
+    + LoadConnection
+    + 'static
+{
+    /// The SQL dialect that decides how statements are scanned.
+    const DIALECT: Dialect;
+
+    /// What the handle remembers of looked-up types; `()` where the backend looks up none.
+    type MetadataCache: Default + Send + 'static;
+
+    /// Opens a connection to a node.
+    ///
+    /// Runs on a background thread, bounded by `connect_timeout`. `url` is the node's own;
+    /// a replica's session may be made read-only here if that can be said at start-up.
+    ///
+    /// # Errors
+    ///
+    /// Whatever [`Connection::establish`] returns; the router removes secrets from the text.
+    fn open(url: &str, role: Role) -> ConnectionResult<Self> {
+        let _ = role;
+        Self::establish(url)
+    }
+
+    /// Makes a replica's session read-only: the second net under the scanner.
+    ///
+    /// Called once for each connection, after the user's customizer, which may have to be the
+    /// first to speak to the server (an encryption key).
+    ///
+    /// # Errors
+    ///
+    /// An error closes the connection and counts as a failed dial.
+    fn prepare_session(&mut self, role: Role) -> QueryResult<()>;
+
+    /// Opens a transaction in the server's read-only mode.
+    ///
+    /// # Errors
+    ///
+    /// As [`TransactionManager::begin_transaction`](diesel::connection::TransactionManager::begin_transaction).
+    fn begin_read_only(&mut self) -> QueryResult<()>;
+
+    /// Undoes on the primary what [`begin_read_only`](Self::begin_read_only) changed in the session.
+    ///
+    /// # Errors
+    ///
+    /// An error closes the connection.
+    fn end_read_only(&mut self) -> QueryResult<()> {
+        Ok(())
+    }
+
+    /// Tells whether a server refused a statement because it, its session or its transaction
+    /// only reads, so that the statement has done nothing.
+    fn was_refused(error: &Error) -> bool;
+
+    /// Tells whether an error means that the connection is gone.
+    fn was_lost(error: &Error) -> bool;
+
+    /// Tells whether a failed single `INSERT`, `UPDATE`, `DELETE` or `MERGE` is known to have
+    /// changed nothing and to have shown the caller nothing newer than it knew.
+    ///
+    /// The default believes nothing.
+    fn failed_without_trace(error: &Error) -> bool {
+        let _ = error;
+        false
+    }
+
+    /// What the server says of this session's last committed write, to compare before and after.
+    ///
+    /// Asked only after a failure. `None`: the server can't tell, and a mark stays.
+    fn write_evidence(&mut self) -> Option<String> {
+        None
+    }
+
+    /// Tells whether a rolled back transaction is known to have left nothing behind.
+    ///
+    /// `false` where tables without transactions exist; then
+    /// [`write_evidence`](Self::write_evidence) decides.
+    const ROLLBACK_IS_PROOF: bool;
+
+    /// Tells whether this error ended the whole transaction at the server, although the client
+    /// has not: what follows would run in autocommit.
+    fn ended_transaction(error: &Error) -> bool {
+        let _ = error;
+        false
+    }
+}
+
+/// Tells whether the message of a database error contains one of `parts`.
+///
+/// For what neither Diesel's kind nor a code tells; used last.
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+fn message_has(error: &Error, parts: &[&str]) -> bool {
+    match error {
+        Error::DatabaseError(_, info) => parts.iter().any(|part| info.message().contains(part)),
+        _ => false,
+    }
+}

@@ -1,0 +1,96 @@
+//! The choices a cluster is configured with.
+
+use std::fmt;
+use std::time::Duration;
+
+/// What a node is in its cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The node that takes writes.
+    Primary,
+    /// A node that follows the primary and serves reads.
+    Replica,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Primary => "primary",
+            Role::Replica => "replica",
+        })
+    }
+}
+
+/// Where statements outside of any block go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// To the primary; only `distributed` blocks read from replicas. The default, because it
+    /// changes nothing in an application until it asks.
+    #[default]
+    Primary,
+    /// Reads go to replicas without being asked, as if every handle were one long block.
+    Distributed,
+}
+
+/// What the cluster as a whole may do, for operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum ClusterMode {
+    /// Route as configured. The default.
+    #[default]
+    Normal,
+    /// Send everything to the primary: the way back to a single server without a new build.
+    PrimaryOnly,
+    /// Refuse writes, for maintenance of the primary.
+    ReadOnly,
+}
+
+/// How fresh a replica must be to serve a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Consistency {
+    /// A request reads its own earlier writes. The default.
+    #[default]
+    Session,
+    /// Any healthy replica, even one that has not yet seen this request's writes.
+    Eventual,
+    /// Like [`Session`](Consistency::Session), and no older than this.
+    MaxLag(Duration),
+    /// The primary.
+    Strong,
+    /// The primary while it answers, a replica only when it does not.
+    PrimaryPreferred,
+}
+
+/// What happens to a read when no replica may serve it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fallback {
+    /// The primary serves it. The default, with `max_concurrent` unset.
+    Primary {
+        /// How many such reads the primary serves at once, at least 1. Others wait for up to
+        /// `checkout_timeout`, then fail, so that losing the replicas does not overload the
+        /// primary. `None` is 3/4 of the primary's pool: writes keep a quarter.
+        max_concurrent: Option<u32>,
+    },
+    /// It fails.
+    Error,
+}
+
+impl Default for Fallback {
+    fn default() -> Self {
+        Fallback::Primary {
+            max_concurrent: None,
+        }
+    }
+}
+
+/// What a handle does when the application entered no context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ImplicitContext {
+    /// The handle remembers its own writes until it is given back. The default.
+    #[default]
+    Handle,
+    /// A distributed read without a context is an error, which finds forgotten contexts in tests.
+    Forbid,
+}

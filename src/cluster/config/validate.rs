@@ -1,0 +1,348 @@
+//! Checks a description as a whole and fills in what it leaves open.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::ConfigError;
+use super::url::{self, Located, Visibility};
+use super::{ClusterConfig, Fallback, NodeConfig, Role, Settings, secret};
+use crate::statement::Dialect;
+
+/// How long a probe may take.
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What `sticky_for` needs beyond lag and probes: 0.6 s for the jitter of one probe and the
+/// thread that reads it, 2 s for clocks that differ between hosts.
+pub(super) const STICKY_MARGIN: Duration = Duration::from_millis(2_600);
+
+const INSTANT: Duration = Duration::from_millis(1);
+
+/// Beyond every purpose, and short enough to be added to any point in time.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+
+/// A description that was found to make sense for one dialect.
+#[derive(Debug, Clone)]
+pub(crate) struct ValidConfig {
+    pub(crate) settings: Settings,
+    pub(crate) primary: NodeSettings,
+    pub(crate) replicas: Vec<NodeSettings>,
+}
+
+/// One node, with everything decided.
+#[derive(Clone)]
+pub(crate) struct NodeSettings {
+    /// Unique in the cluster.
+    pub(crate) name: Arc<str>,
+    pub(crate) weight: u32,
+    pub(crate) pool_size: u32,
+    dialect: Dialect,
+    url: String,
+}
+
+impl NodeSettings {
+    /// The connection string to give to Diesel, with timeouts where its form has them.
+    pub(crate) fn dial_url(&self) -> &str {
+        &self.url
+    }
+
+    /// The text of a foreign error about this node, without secrets.
+    pub(crate) fn scrub(&self, text: &str) -> String {
+        secret::scrub(text, self.dialect, &self.name, &self.url)
+    }
+}
+
+impl fmt::Debug for NodeSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeSettings")
+            .field("name", &self.name)
+            .field("weight", &self.weight)
+            .field("pool_size", &self.pool_size)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClusterConfig {
+    /// Checks everything that can be checked without a server.
+    pub(crate) fn validated(self, dialect: Dialect) -> Result<ValidConfig, ConfigError> {
+        let ClusterConfig {
+            primary,
+            replicas,
+            settings,
+        } = self;
+        settings.check()?;
+        let nodes: Vec<_> = std::iter::once(primary).chain(replicas).collect();
+        for (i, node) in nodes.iter().enumerate() {
+            check_node(i, node)?;
+        }
+        let replicas = &nodes[1..];
+        if !replicas.is_empty() && replicas.iter().all(|node| node.weight == 0) {
+            return Err(ConfigError::NoWeight);
+        }
+        let located = locate_all(dialect, &nodes)?;
+        let names = names(&nodes, &located)?;
+
+        let mut nodes: Vec<_> = nodes
+            .iter()
+            .zip(located)
+            .zip(names)
+            .enumerate()
+            .map(|(i, ((node, located), name))| NodeSettings {
+                name,
+                weight: node.weight,
+                pool_size: node.pool_size.unwrap_or(settings.pool_size_of(role(i))),
+                url: match dialect {
+                    Dialect::Postgres => {
+                        url::postgres::with_timeouts(&located.url, settings.connect_timeout)
+                    }
+                    Dialect::Mysql | Dialect::Sqlite => located.url,
+                },
+                dialect,
+            })
+            .collect();
+        let primary = nodes.remove(0);
+        Ok(ValidConfig {
+            settings,
+            primary,
+            replicas: nodes,
+        })
+    }
+}
+
+/// The primary comes first in every list of nodes here.
+fn role(i: usize) -> Role {
+    if i == 0 { Role::Primary } else { Role::Replica }
+}
+
+/// What to call a node whose connection string may be unfit to name it.
+fn label(i: usize, node: &NodeConfig) -> String {
+    match (&node.name, role(i)) {
+        (Some(name), role) if is_name(name) => format!("{role} {name:?}"),
+        (_, Role::Primary) => "the primary".to_owned(),
+        (_, Role::Replica) => format!("replica {i}"),
+    }
+}
+
+fn check_node(i: usize, node: &NodeConfig) -> Result<(), ConfigError> {
+    let label = label(i, node);
+    if let Some(rejected) = &node.rejected {
+        return Err(rejected.clone());
+    }
+    if node.url.is_empty() {
+        return Err(ConfigError::EmptyUrl { node: label });
+    }
+    if let Some(name) = &node.name {
+        check_name(&format!("name of {label}"), name)?;
+    }
+    at_least_one(&format!("pool_size of {label}"), node.pool_size)
+}
+
+fn locate_all(dialect: Dialect, nodes: &[NodeConfig]) -> Result<Vec<Located>, ConfigError> {
+    let mut all: Vec<Located> = Vec::with_capacity(nodes.len());
+    for (i, node) in nodes.iter().enumerate() {
+        let label = label(i, node);
+        let located = match url::locate(dialect, &node.url) {
+            Ok(located) => located,
+            Err(trouble) => return Err(trouble.at(label, dialect)),
+        };
+        if located.visibility == Visibility::Own && nodes.len() > 1 {
+            return Err(ConfigError::PrivateMemory { node: label });
+        }
+        // A SQLite file may be its own replica: one writer, many readers.
+        let first = if dialect == Dialect::Sqlite { 1 } else { 0 };
+        let same = |earlier: &Located| earlier.identity == located.identity;
+        if let Some(earlier) = all.iter().skip(first).position(same) {
+            let earlier = earlier + first;
+            return Err(ConfigError::SameNode {
+                first: self::label(earlier, &nodes[earlier]),
+                second: label,
+            });
+        }
+        all.push(located);
+    }
+    Ok(all)
+}
+
+/// Given names must differ; default names are made to, by a number at their end.
+fn names(nodes: &[NodeConfig], located: &[Located]) -> Result<Vec<Arc<str>>, ConfigError> {
+    let mut taken = HashSet::new();
+    for name in nodes.iter().filter_map(|node| node.name.as_ref()) {
+        if !taken.insert(name.clone()) {
+            return Err(ConfigError::SameName { name: name.clone() });
+        }
+    }
+    let mut default = |located: &Located| {
+        let numbered = (2..).map(|n| format!("{}-{n}", located.name));
+        let mut candidates = std::iter::once(located.name.clone()).chain(numbered);
+        candidates.find(|name| taken.insert(name.clone()))
+    };
+    let names = nodes.iter().zip(located).map(|(node, located)| {
+        let name = node.name.clone().or_else(|| default(located));
+        Arc::from(name.expect("one of endless numbers is free"))
+    });
+    Ok(names.collect())
+}
+
+impl Settings {
+    /// How many connections the pool of a node holds that does not say so itself.
+    fn pool_size_of(&self, role: Role) -> u32 {
+        match role {
+            Role::Primary => self.pool_size,
+            Role::Replica => self.pool_size - self.pool_size / 3,
+        }
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        check_name("name", &self.name)?;
+        at_least_one("pool_size", Some(self.pool_size))?;
+        if let Fallback::Primary { max_concurrent } = self.fallback {
+            at_least_one("max_concurrent of fallback", max_concurrent)?;
+        }
+        for (setting, duration, least) in [
+            ("max_lag", self.max_lag.unwrap_or(INSTANT), INSTANT),
+            ("quarantine", self.quarantine, INSTANT),
+            ("connect_timeout", self.connect_timeout, INSTANT),
+            ("checkout_timeout", self.checkout_timeout, INSTANT),
+            ("sticky_for", self.sticky_for, Duration::ZERO),
+            ("check_interval", self.check_interval, Duration::ZERO),
+            ("validate_after", self.validate_after, Duration::ZERO),
+        ] {
+            if duration < least || duration > LONGEST {
+                let accepted = format!("{least:?} to {} days", LONGEST.as_secs() / 86_400);
+                return Err(ConfigError::invalid(
+                    setting,
+                    &format!("{duration:?}"),
+                    accepted,
+                ));
+            }
+        }
+        self.check_functions()?;
+        self.check_sticky()
+    }
+
+    fn check_functions(&self) -> Result<(), ConfigError> {
+        let valid = |c: char| c.is_alphanumeric() || "_$.".contains(c);
+        for (setting, names) in [
+            ("primary_functions", &self.primary_functions),
+            ("replica_functions", &self.replica_functions),
+        ] {
+            let wrong = names.iter().find(|n| n.is_empty() || !n.chars().all(valid));
+            if let Some(name) = wrong {
+                let accepted = "the bare name of a function";
+                return Err(ConfigError::invalid(setting, name, accepted));
+            }
+        }
+        let both = |name: &&String| self.primary_functions.contains(name);
+        match self.replica_functions.iter().find(both) {
+            Some(name) => Err(ConfigError::invalid(
+                "replica_functions",
+                name,
+                "a function that is not among primary_functions, too",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A request must not forget its write before every replica still in rotation has it.
+    fn check_sticky(&self) -> Result<(), ConfigError> {
+        let Some(max_lag) = self.max_lag else {
+            return Ok(());
+        };
+        let probing = self.check_interval.saturating_mul(22) / 10;
+        let least = max_lag
+            .saturating_add(probing)
+            .saturating_add(PROBE_TIMEOUT + STICKY_MARGIN);
+        if self.sticky_for >= least {
+            return Ok(());
+        }
+        Err(ConfigError::StickyTooShort {
+            sticky_for: self.sticky_for,
+            max_lag,
+            check_interval: self.check_interval,
+            least,
+        })
+    }
+}
+
+fn check_name(setting: &str, name: &str) -> Result<(), ConfigError> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let accepted = "a text that is not empty, has no control characters and is no URL";
+    Err(ConfigError::invalid(setting, name, accepted))
+}
+
+fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && !text.contains(char::is_control) && !text.contains("://")
+}
+
+fn at_least_one(setting: &str, value: Option<u32>) -> Result<(), ConfigError> {
+    match value {
+        Some(0) => Err(ConfigError::invalid(setting, "0", "1 or more")),
+        _ => Ok(()),
+    }
+}
+
+impl ValidConfig {
+    /// How many reads the primary serves at once for want of a replica; `None` if none.
+    pub(crate) fn fallback_limit(&self) -> Option<u32> {
+        match self.settings.fallback {
+            Fallback::Primary { max_concurrent } => {
+                let size = self.primary.pool_size;
+                Some(max_concurrent.unwrap_or(size - size.div_ceil(4)).max(1))
+            }
+            Fallback::Error => None,
+        }
+    }
+}
+
+/// One line for the log at start.
+impl fmt::Display for ValidConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = &self.settings;
+        write!(f, "cluster {:?}: primary {}", s.name, self.primary)?;
+        for replica in &self.replicas {
+            write!(f, ", replica {replica} weight {}", replica.weight)?;
+        }
+        write!(
+            f,
+            "; mode {:?}, default_mode {:?}, strategy {:?}, consistency {:?}, ",
+            s.mode, s.default_mode, s.strategy, s.consistency
+        )?;
+        match self.fallback_limit() {
+            Some(limit) => write!(f, "fallback Primary (at most {limit}), ")?,
+            None => f.write_str("fallback Error, ")?,
+        }
+        match s.max_lag {
+            Some(max_lag) => write!(f, "max_lag {max_lag:?}, ")?,
+            None => f.write_str("max_lag none, ")?,
+        }
+        for (setting, duration) in [
+            ("sticky_for", s.sticky_for),
+            ("quarantine", s.quarantine),
+            ("check_interval", s.check_interval),
+            ("connect_timeout", s.connect_timeout),
+            ("checkout_timeout", s.checkout_timeout),
+            ("validate_after", s.validate_after),
+        ] {
+            write!(f, "{setting} {duration:?}, ")?;
+        }
+        write!(f, "implicit_context {:?}, ", s.implicit_context)?;
+        for (setting, names) in [
+            ("primary_functions", &s.primary_functions),
+            ("replica_functions", &s.replica_functions),
+        ] {
+            if !names.is_empty() {
+                write!(f, "{setting} {}, ", names.join(" "))?;
+            }
+        }
+        write!(f, "unknown_functions {}", s.unknown_functions)
+    }
+}
+
+impl fmt::Display for NodeSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (pool_size {})", self.name, self.pool_size)
+    }
+}

@@ -1,0 +1,144 @@
+//! How one of several usable replicas is chosen.
+
+mod dice;
+mod failover;
+mod random;
+mod round_robin;
+#[cfg(test)]
+mod tests;
+mod two_choices;
+mod weighted_random;
+
+use std::fmt;
+use std::sync::Arc;
+
+use self::dice::Dice;
+
+/// A replica that may serve the read at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Candidate<'a> {
+    /// The node's name, unique in its cluster.
+    pub name: &'a str,
+    /// Its share beside the others; 0 is to get nothing.
+    pub weight: u32,
+    /// How many of its connections this process has in use.
+    pub in_flight: u32,
+}
+
+impl<'a> Candidate<'a> {
+    /// Describes a candidate, as a test of a [`Select`] needs it.
+    pub fn new(name: &'a str, weight: u32, in_flight: u32) -> Self {
+        Candidate {
+            name,
+            weight,
+            in_flight,
+        }
+    }
+
+    /// The load that one more read would make, per weight, as a fraction to compare without
+    /// dividing.
+    fn is_busier_than(&self, other: &Candidate<'_>) -> bool {
+        let load = |a: &Candidate<'_>, b: &Candidate<'_>| {
+            (u64::from(a.in_flight) + 1) * u64::from(b.weight)
+        };
+        load(self, other) > load(other, self)
+    }
+}
+
+/// Chooses the replica that serves a read.
+///
+/// Closures of the same signature implement it.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use diesel_routed::{Candidate, Select, Strategy};
+///
+/// // The least used, whatever the weights.
+/// let least_used = |candidates: &[Candidate<'_>]| {
+///     (0..candidates.len()).min_by_key(|&i| candidates[i].in_flight)
+/// };
+/// let replicas = [Candidate::new("a", 1, 4), Candidate::new("b", 1, 2)];
+/// assert_eq!(least_used.select(&replicas), Some(1));
+///
+/// let strategy = Strategy::Custom(Arc::new(least_used));
+/// # let _ = strategy;
+/// ```
+pub trait Select: Send + Sync + 'static {
+    /// The index of the chosen candidate, or `None` to use no replica.
+    ///
+    /// `candidates` are the replicas that are healthy and fresh enough for this one read, in the
+    /// order of the configuration, and may be none; they differ from call to call. An index out of
+    /// range counts as `None`, after which the read goes where the cluster's fallback says.
+    ///
+    /// Called on the thread that runs the statement, whenever a handle needs a replica: once a
+    /// block, and again with the remaining candidates when the chosen one is full or fails.
+    /// Called by many threads at a time, holding no lock. It should return at once: the statement
+    /// waits for it. A panic unwinds into the code that ran the statement and loses no
+    /// connection.
+    fn select(&self, candidates: &[Candidate<'_>]) -> Option<usize>;
+}
+
+impl<F> Select for F
+where
+    F: Fn(&[Candidate<'_>]) -> Option<usize> + Send + Sync + 'static,
+{
+    fn select(&self, candidates: &[Candidate<'_>]) -> Option<usize> {
+        self(candidates)
+    }
+}
+
+/// How one of several usable replicas is chosen.
+///
+/// None of them ever chooses a replica of weight 0.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// Of two replicas drawn by weight, the one with fewer connections in use per weight.
+    ///
+    /// The default: it evades a slow replica without the herd that follows when every process
+    /// runs to the least loaded one.
+    #[default]
+    TwoChoices,
+    /// In turns, a weight of 2 twice as often, evenly spread.
+    RoundRobin,
+    /// Any, all alike whatever their weights.
+    Random,
+    /// Any, a weight of 2 twice as often.
+    WeightedRandom,
+    /// The first in the order of the configuration; the others only while it cannot serve.
+    Failover,
+    /// The application's own choice.
+    Custom(Arc<dyn Select>),
+}
+
+impl Strategy {
+    /// What chooses by this strategy; its state, if any, is new.
+    pub(crate) fn selector(&self) -> Arc<dyn Select> {
+        match self {
+            Strategy::TwoChoices => Arc::new(two_choices::TwoChoices::new(Dice::thread())),
+            Strategy::RoundRobin => Arc::new(round_robin::RoundRobin::default()),
+            Strategy::Random => Arc::new(random::Random::new(Dice::thread())),
+            Strategy::WeightedRandom => {
+                Arc::new(weighted_random::WeightedRandom::new(Dice::thread()))
+            }
+            Strategy::Failover => Arc::new(failover::Failover),
+            Strategy::Custom(select) => Arc::clone(select),
+        }
+    }
+}
+
+impl fmt::Debug for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Strategy::TwoChoices => "TwoChoices",
+            Strategy::RoundRobin => "RoundRobin",
+            Strategy::Random => "Random",
+            Strategy::WeightedRandom => "WeightedRandom",
+            Strategy::Failover => "Failover",
+            Strategy::Custom(_) => "Custom",
+        })
+    }
+}

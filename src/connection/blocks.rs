@@ -1,0 +1,157 @@
+//! Blocks: what holds for the statements of a closure, and is over with it, also by a panic.
+
+use diesel::result::{Error, QueryResult};
+
+use super::RoutedConnection;
+use super::settle::mark_for;
+use super::unit::{Block, Marking, Transaction};
+use crate::backend::ReplicatedConnection;
+use crate::cluster::Consistency;
+use crate::statement::Statement;
+
+impl<C: ReplicatedConnection> RoutedConnection<C> {
+    /// Runs `f`, sending its reads to one replica until it writes.
+    ///
+    /// The consistency is that of the configuration, by default
+    /// [`Session`](Consistency::Session): what this context has written, the block sees. A write
+    /// in the block, and whatever else needs the primary, runs there, and so does the rest of the
+    /// block. The state from before is back afterwards, also after a panic.
+    ///
+    /// ```
+    /// # mod doctest { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use doctest::*; use diesel::prelude::*;
+    /// # let pool = pool();
+    /// let mut conn = pool.get()?;
+    /// let titles = conn.distributed(|conn| posts::table.select(posts::title).load::<String>(conn))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn distributed<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        let consistency = self.cluster.settings().consistency;
+        self.distributed_with(consistency, f)
+    }
+
+    /// As [`distributed`](Self::distributed), with a consistency of its own.
+    pub fn distributed_with<R>(
+        &mut self,
+        consistency: Consistency,
+        f: impl FnOnce(&mut Self) -> R,
+    ) -> R {
+        let ambient = self.unit.ambient.as_ref().map(|ambient| &ambient.block);
+        let around = self.unit.block.as_ref().or(ambient);
+        let block = Block::nested(around, consistency);
+        let outer = self.unit.block.replace(block);
+        f(&mut *Scope::new(self, Saved::Block(outer)).conn)
+    }
+
+    /// Runs `f` on the primary, reads included.
+    ///
+    /// Reading leaves no mark, but a block around reads on from the primary afterwards, so that
+    /// it sees nothing older. Inside a read-only transaction on a replica every statement fails
+    /// with [`RoutedError::ReadOnlyTransaction`].
+    pub fn primary<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = std::mem::replace(&mut self.unit.forced, true);
+        f(&mut *Scope::new(self, Saved::Forced(outer)).conn)
+    }
+
+    /// Runs `f` without marks: what it writes does not send later reads to the primary.
+    ///
+    /// For writes that nobody reads back at once, such as counters and logs. Marks from before
+    /// hold on.
+    pub fn without_sticking<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = std::mem::replace(&mut self.unit.marking, Marking::Off);
+        f(&mut *Scope::new(self, Saved::Marking(outer)).conn)
+    }
+
+    /// Runs `f` in a read-only transaction, on a replica where a block would read from one.
+    ///
+    /// Whether the replica has what this context wrote is checked before the transaction begins.
+    /// Inside a transaction it is a savepoint of that one. A write in it fails as the server
+    /// says.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::transaction`](diesel::Connection::transaction).
+    pub fn read_only_transaction<T, E, F>(&mut self, f: F) -> Result<T, E>
+    where
+        F: FnOnce(&mut Self) -> Result<T, E>,
+        E: From<Error>,
+    {
+        if self.unit.in_transaction() {
+            return diesel::Connection::transaction(self, f);
+        }
+        self.begin_read_only(C::begin_read_only)?;
+        let result = f(self);
+        self.finish(result)
+    }
+
+    /// Returns the real connection to the primary, for what Diesel offers on it alone: `COPY TO`,
+    /// notifications, the registration of functions.
+    ///
+    /// What is done with it is not seen: it counts as a write, keeps the handle on the primary,
+    /// and the connection is closed when the handle goes back.
+    ///
+    /// # Errors
+    ///
+    /// If the primary can't be reached, or a read-only transaction is open on a replica.
+    pub fn primary_connection(&mut self) -> QueryResult<&mut C> {
+        self.run(&Statement::anything(), |_| Ok(()))?;
+        // the write ends with the unit, not with this call
+        let mark = mark_for(&self.cluster, &mut self.unit, &Statement::anything());
+        self.unit.marks.extend(mark);
+        match &mut self.leases.primary {
+            Some(lease) => Ok(lease.connection()),
+            None => Err(Error::NotFound),
+        }
+    }
+
+    /// A replica is lent for the outermost block, or else for a transaction on it.
+    pub(super) fn end_of_block(&mut self) {
+        if self.unit.block_mut().is_none() && self.unit.transaction == Transaction::None {
+            self.leases.give_back_replicas();
+        }
+    }
+
+    fn restore(&mut self, saved: Saved) {
+        match saved {
+            Saved::Forced(forced) => self.unit.forced = forced,
+            Saved::Marking(marking) => self.unit.marking = marking,
+            Saved::Block(outer) => {
+                let inner = std::mem::replace(&mut self.unit.block, outer);
+                match (self.unit.block_mut(), inner) {
+                    (Some(outer), Some(inner)) => outer.absorb(inner),
+                    _ => self.end_of_block(),
+                }
+            }
+        }
+    }
+}
+
+/// What was before a block.
+enum Saved {
+    Block(Option<Block>),
+    Forced(bool),
+    Marking(Marking),
+}
+
+/// Puts back what was before, however the closure ends.
+struct Scope<'a, C: ReplicatedConnection> {
+    conn: &'a mut RoutedConnection<C>,
+    saved: Option<Saved>,
+}
+
+impl<'a, C: ReplicatedConnection> Scope<'a, C> {
+    fn new(conn: &'a mut RoutedConnection<C>, saved: Saved) -> Self {
+        Self {
+            conn,
+            saved: Some(saved),
+        }
+    }
+}
+
+impl<C: ReplicatedConnection> Drop for Scope<'_, C> {
+    fn drop(&mut self) {
+        if let Some(saved) = self.saved.take() {
+            self.conn.restore(saved);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The node connections that a handle holds.
+
+use diesel::connection::{TransactionManager, TransactionManagerStatus};
+use diesel::result::QueryResult;
+
+use super::outfit::Outfit;
+use crate::backend::ReplicatedConnection;
+use crate::cluster::{Cluster, NoReplica, Wait};
+use crate::error::RoutedError;
+use crate::node::{Lease, Permit};
+
+/// How many replicas one statement tries before it goes to the primary.
+pub(super) const REPLICA_TRIES: usize = 2;
+
+/// The node connections that a handle holds: one to the primary and one to a replica at most.
+///
+/// A second slot for replicas exists because the cursor of a first, failed try keeps its slot
+/// borrowed for as long as the caller's: what came of each try is noted, and acted on before the
+/// next statement.
+pub(super) struct Leases<C: ReplicatedConnection> {
+    pub(super) primary: Option<Lease<C>>,
+    pub(super) primary_lost: bool,
+    pub(super) replicas: [Slot<C>; REPLICA_TRIES],
+}
+
+pub(super) struct Slot<C: ReplicatedConnection> {
+    pub(super) lease: Option<Lease<C>>,
+    pub(super) spent: Spent,
+}
+
+/// What came of a try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spent {
+    No,
+    /// The connection is whole, but of no more use to this block.
+    GiveBack,
+    /// The connection is gone.
+    Lost,
+}
+
+impl<C: ReplicatedConnection> Leases<C> {
+    pub(super) fn new() -> Self {
+        let slot = || Slot {
+            lease: None,
+            spent: Spent::No,
+        };
+        Self {
+            primary: None,
+            primary_lost: false,
+            replicas: [slot(), slot()],
+        }
+    }
+
+    /// Gives back what the last statement has left behind; the replica in use is the first then.
+    pub(super) fn tidy(&mut self) {
+        for slot in &mut self.replicas {
+            if slot.spent == Spent::Lost {
+                if let Some(lease) = &mut slot.lease {
+                    lease.lose();
+                }
+            }
+            if slot.spent != Spent::No {
+                slot.lease = None;
+                slot.spent = Spent::No;
+            }
+        }
+        let [first, second] = &mut self.replicas;
+        if first.lease.is_none() {
+            first.lease = second.lease.take();
+        }
+        if std::mem::take(&mut self.primary_lost) {
+            if let Some(mut lease) = self.primary.take() {
+                lease.lose();
+            }
+        }
+    }
+
+    pub(super) fn give_back_replicas(&mut self) {
+        for slot in &mut self.replicas {
+            if slot.spent == Spent::No {
+                slot.lease = None;
+            }
+        }
+        self.tidy();
+    }
+
+    /// The replica in use.
+    pub(super) fn replica(&mut self) -> Option<&mut Lease<C>> {
+        self.replicas[0].lease.as_mut()
+    }
+
+    /// A handle that holds the primary never waits for a replica: whoever holds that one may be
+    /// waiting for the primary.
+    pub(super) fn wait(&self) -> Wait {
+        match self.primary {
+            Some(_) => Wait::No,
+            None => Wait::UntilCheckoutTimeout,
+        }
+    }
+
+    pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Lease<C>> {
+        let replicas = self.replicas.iter_mut().map(|slot| &mut slot.lease);
+        replicas
+            .chain(std::iter::once(&mut self.primary))
+            .flatten()
+    }
+
+    pub(super) fn status_of(lease: &mut Lease<C>) -> &mut TransactionManagerStatus {
+        C::TransactionManager::transaction_manager_status_mut(lease.connection())
+    }
+}
+
+/// Borrows the primary into `slot`, unless it is there already.
+pub(super) fn open_primary<'a, C: ReplicatedConnection>(
+    slot: &'a mut Option<Lease<C>>,
+    cluster: &Cluster<C>,
+    outfit: &Outfit<C>,
+    admission: impl FnOnce() -> Result<Option<Permit>, RoutedError>,
+) -> QueryResult<&'a mut Lease<C>> {
+    if slot.is_none() {
+        let admission = admission()?;
+        let mut lease = cluster.lend_primary()?;
+        lease.admission = admission;
+        outfit.put_on(&mut lease)?;
+        *slot = Some(lease);
+    }
+    Ok(slot.as_mut().expect("was filled above"))
+}
+
+/// Borrows a replica into `slot`, unless one is there already.
+pub(super) fn open_replica<'a, C: ReplicatedConnection>(
+    slot: &'a mut Option<Lease<C>>,
+    cluster: &Cluster<C>,
+    outfit: &Outfit<C>,
+    only: Option<usize>,
+    wait: Wait,
+) -> QueryResult<Result<&'a mut Lease<C>, NoReplica>> {
+    if slot.is_none() {
+        let mut lease = match cluster.lend_replica(only, wait) {
+            Ok(lease) => lease,
+            Err(none) => return Ok(Err(none)),
+        };
+        outfit.put_on(&mut lease)?;
+        *slot = Some(lease);
+    }
+    Ok(Ok(slot.as_mut().expect("was filled above")))
+}
+

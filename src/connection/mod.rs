@@ -1,0 +1,354 @@
+//! The connection that the user holds: statement -> decide -> choose -> delegate.
+
+mod blocks;
+mod forward;
+mod lend;
+mod load;
+mod outfit;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod replay;
+mod run;
+mod settle;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod transaction;
+mod unit;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use diesel::connection::{TransactionManagerStatus, ValidTransactionManagerStatus};
+use diesel::query_builder::{QueryFragment, QueryId};
+use diesel::result::QueryResult;
+
+use self::lend::Leases;
+use self::outfit::Outfit;
+#[cfg(feature = "postgres")]
+pub use self::postgres::TransactionBuilder;
+pub use self::replay::Peeked;
+pub use self::transaction::RoutedTransactionManager;
+use self::unit::{Ambient, Transaction, Unit};
+use crate::backend::ReplicatedConnection;
+use crate::cluster::{Cluster, ClusterMode, ImplicitContext, Mode, Role};
+use crate::context::Context;
+use crate::decision::{self, Decision, Demand, Facts, InTransaction, Reason, ReplicaFacts};
+use crate::error::RoutedError;
+use crate::node::{Tenancy, Use};
+use crate::statement::{Known, Statement};
+
+/// A Diesel connection that is a whole replicated database.
+///
+/// Every statement is sent to the node it needs: writes, and by default everything else, to the
+/// primary; inside [`distributed`](Self::distributed) reads go to a replica. It implements all of
+/// Diesel's connection traits, so that queries, transactions, migrations and `save_changes` work
+/// as on the connection `C`. What Diesel offers on `C` alone is reached by
+/// [`primary_connection`](Self::primary_connection).
+///
+/// It opens nothing until a statement needs it: a replica for the length of a block, the primary
+/// until the handle goes back to its pool.
+pub struct RoutedConnection<C: ReplicatedConnection> {
+    cluster: Cluster<C>,
+    leases: Leases<C>,
+    unit: Unit,
+    outfit: Outfit<C>,
+    known: Known,
+    /// The state of transactions while no node is open.
+    status: TransactionManagerStatus,
+    test_transaction: Option<TestTransaction>,
+    last_route: Option<Route>,
+    metadata: C::MetadataCache,
+}
+
+/// Which node answered a statement, and why that one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Route {
+    /// The name of the node.
+    pub node: Arc<str>,
+    /// What the node is used as.
+    pub role: Role,
+    /// Why it was asked.
+    pub reason: Reason,
+}
+
+/// Counts a test transaction for as long as it is open: no other handle can see into it.
+struct TestTransaction(Arc<AtomicUsize>);
+
+impl TestTransaction {
+    fn new(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for TestTransaction {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<C: ReplicatedConnection> Cluster<C> {
+    /// Returns a handle of its own, outside any pool.
+    ///
+    /// It opens nothing until a statement needs it. How many connections are open at once is
+    /// still bounded by the `pool_size` of each node.
+    pub fn connection(&self) -> RoutedConnection<C> {
+        RoutedConnection {
+            unit: new_unit(self),
+            cluster: self.clone(),
+            leases: Leases::new(),
+            outfit: Outfit::new(),
+            known: Known::default(),
+            status: TransactionManagerStatus::default(),
+            test_transaction: None,
+            last_route: None,
+            metadata: C::MetadataCache::default(),
+        }
+    }
+}
+
+fn new_unit<C: ReplicatedConnection>(cluster: &Cluster<C>) -> Unit {
+    let settings = cluster.settings();
+    Unit::new(match settings.default_mode {
+        Mode::Primary => None,
+        Mode::Distributed => Some(Ambient::new(settings.consistency)),
+    })
+}
+
+impl<C: ReplicatedConnection> RoutedConnection<C> {
+    /// Returns the cluster that the handle belongs to.
+    pub fn cluster(&self) -> &Cluster<C> {
+        &self.cluster
+    }
+
+    /// Returns where the last statement went and why; `None` before the first.
+    pub fn last_route(&self) -> Option<Route> {
+        self.last_route.clone()
+    }
+
+    /// Tells where a query would go now, and why, without running it.
+    ///
+    /// # Errors
+    ///
+    /// If the query can't be turned into SQL, or would be refused by the router.
+    pub fn explain<T>(&mut self, query: &T) -> QueryResult<Decision>
+    where
+        T: QueryFragment<C::Backend> + QueryId,
+    {
+        let statement = self.statement(query)?;
+        self.decide(&statement)
+    }
+
+    /// Marks the context as if something had been written now: blocks read from the primary until
+    /// the replicas are known to have caught up.
+    pub fn stick_to_primary(&mut self) {
+        let (id, sticky_for) = (self.cluster.id(), self.cluster.sticky_for());
+        self.unit.context().mark(id, sticky_for);
+        if let Some(block) = self.unit.block_mut() {
+            block.used_primary = true;
+        }
+    }
+
+    /// Forgets what was written, for this cluster in the present context and for the block.
+    ///
+    /// Writes that still run keep their marks.
+    pub fn unstick(&mut self) {
+        self.unit.context().unstick_for(self.cluster.id());
+        if let Some(block) = self.unit.block_mut() {
+            block.used_primary = false;
+            block.pin = None;
+        }
+    }
+
+    /// Runs `f` on every node connection that this handle uses until it goes back, those in use
+    /// now included: settings of one request, such as a tenant.
+    ///
+    /// The connections are closed at the end, so that the next request does not see the
+    /// settings. What every connection should have belongs into
+    /// [`with_setup`](crate::RoutedConnectionManager::with_setup).
+    ///
+    /// # Errors
+    ///
+    /// The error of `f` on a connection in use now. On one that is opened later, the statement
+    /// that opened it fails.
+    pub fn session(
+        &mut self,
+        f: impl Fn(&mut C) -> QueryResult<()> + Send + 'static,
+    ) -> QueryResult<()> {
+        self.outfit.add_session_hook(Box::new(f));
+        let Self { leases, outfit, .. } = self;
+        leases
+            .all()
+            .try_for_each(|lease| outfit.put_on_newest_hook(lease))
+    }
+
+    fn statement<T>(&mut self, query: &T) -> QueryResult<Statement>
+    where
+        T: QueryFragment<C::Backend> + QueryId,
+    {
+        self.known
+            .look_up(query, &C::Backend::default(), self.cluster.rules(), self.cluster.learned())
+    }
+
+    fn statement_of_text(&mut self, sql: &str) -> Statement {
+        self.known
+            .look_up_text(sql, self.cluster.rules(), self.cluster.learned())
+    }
+
+    fn decide(&mut self, statement: &Statement) -> QueryResult<Decision> {
+        let mode = self.cluster.mode();
+        self.check_allowed(statement, mode)?;
+        let now = Instant::now();
+        let pin = self.unit.pin_facts(self.cluster.id(), now);
+        let session = self.leases.primary.as_ref().map(|lease| lease.tenancy);
+        let facts = Facts {
+            demand: match statement.was_refused() {
+                true => Demand::Refused,
+                false => Demand::Scanned(statement.kind().need()),
+            },
+            transaction: self.in_transaction(),
+            session_state: session == Some(Tenancy::Session),
+            forced: self.unit.forced,
+            block: match mode {
+                ClusterMode::PrimaryOnly => None,
+                _ => self.unit.block_mut().map(|block| block.facts(pin)),
+            },
+        };
+        let Self { cluster, unit, .. } = self;
+        Ok(decision::decide(&facts, || replica_facts(cluster, unit, now)))
+    }
+
+    fn in_transaction(&self) -> InTransaction {
+        match self.unit.transaction {
+            _ if self.unit.raw_transaction => InTransaction::ReadWrite,
+            Transaction::None => InTransaction::No,
+            Transaction::ReadWrite => InTransaction::ReadWrite,
+            Transaction::ReadOnly(role) => InTransaction::ReadOnly(role),
+        }
+    }
+
+    /// Refuses what may not run now whichever node it would go to.
+    fn check_allowed(&mut self, statement: &Statement, mode: ClusterMode) -> QueryResult<()> {
+        let on_replica = self.unit.transaction == Transaction::ReadOnly(Role::Replica);
+        if on_replica && (self.unit.forced || statement.is_anything()) {
+            let node = match self.leases.replica() {
+                Some(lease) => lease.node().name().to_string(),
+                None => String::new(),
+            };
+            return Err(RoutedError::ReadOnlyTransaction { node }.into());
+        }
+        if self.unit.transaction_lost {
+            let node = self.cluster.node(0).name().to_string();
+            return Err(RoutedError::TransactionLost { node }.into());
+        }
+        if mode == ClusterMode::ReadOnly && statement.writes() {
+            return Err(RoutedError::ReadOnlyMode.into());
+        }
+        if self.unit.block.is_some()
+            && self.cluster.settings().implicit_context == ImplicitContext::Forbid
+            && Context::current().is_none()
+        {
+            return Err(RoutedError::NoContext.into());
+        }
+        Ok(())
+    }
+
+    /// Begins a statement: acts on what the last one has left behind, then decides.
+    fn begin_statement(&mut self, statement: &Statement) -> QueryResult<Decision> {
+        self.leases.tidy();
+        let sticky_for = self.cluster.sticky_for();
+        if self.unit.in_transaction() {
+            self.notice_ended_transaction();
+        } else if let Some(ambient) = &mut self.unit.ambient {
+            ambient.touch(Instant::now(), sticky_for);
+        }
+        let decision = self.decide(statement)?;
+        if matches!(decision.reason, Reason::NoReplica | Reason::Lagging) {
+            run::fall_back(&self.cluster, self.cluster.no_replica())?;
+        }
+        Ok(decision)
+    }
+
+    /// Ends one use of the handle: node connections go back or are closed, marks are delivered.
+    ///
+    /// A test transaction is spared, and with it the connection it is open on.
+    pub(crate) fn give_back(&mut self) {
+        if self.test_transaction.is_some() && self.is_in_test_transaction() {
+            return;
+        }
+        self.test_transaction = None;
+        if self.unit.raw_transaction {
+            if let Some(lease) = &mut self.leases.primary {
+                lease.tenancy = Tenancy::Session;
+            }
+        }
+        self.leases.tidy();
+        self.leases = Leases::new();
+        self.unit = new_unit(&self.cluster);
+        self.outfit.end_unit();
+        self.status = TransactionManagerStatus::default();
+        self.last_route = None;
+    }
+
+    fn is_in_test_transaction(&mut self) -> bool {
+        matches!(
+            self.status_mut(),
+            TransactionManagerStatus::Valid(ValidTransactionManagerStatus {
+                in_transaction: Some(transaction),
+                ..
+            }) if transaction.test_transaction
+        )
+    }
+}
+
+/// Counts an answer and says where it came from.
+fn answered<C: ReplicatedConnection>(
+    cluster: &Cluster<C>,
+    place: usize,
+    reason: Reason,
+    use_: Use,
+) -> Route {
+    let node = cluster.node(place);
+    node.count(use_);
+    Route {
+        node: Arc::clone(node.name()),
+        role: node.role(),
+        reason,
+    }
+}
+
+fn replica_facts<C: ReplicatedConnection>(
+    cluster: &Cluster<C>,
+    unit: &mut Unit,
+    now: Instant,
+) -> ReplicaFacts {
+    if !cluster.any_replica_admits(now) {
+        ReplicaFacts::None
+    } else if unit.is_sticky(cluster.id(), now) {
+        ReplicaFacts::Behind
+    } else {
+        ReplicaFacts::Fit
+    }
+}
+
+impl<C: ReplicatedConnection> Drop for RoutedConnection<C> {
+    fn drop(&mut self) {
+        // the marks are delivered after the connections are closed, as at give-back
+        self.test_transaction = None;
+        self.give_back();
+    }
+}
+
+impl<C: ReplicatedConnection> fmt::Debug for RoutedConnection<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RoutedConnection")
+            .field("cluster", &self.cluster)
+            .field("last_route", &self.last_route)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,94 @@
+//! A query that can be sent again, and a cursor whose first step is already taken.
+
+use std::rc::Rc;
+
+use diesel::backend::Backend;
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
+use diesel::result::QueryResult;
+
+use crate::context::WriteMark;
+
+/// A query in several hands, so that it can go to a second node after the first has failed.
+///
+/// Diesel's `load` takes its query by value and asks for no `Clone`.
+pub(super) struct Shared<T>(Rc<T>);
+
+impl<T> Shared<T> {
+    pub(super) fn new(query: T) -> Self {
+        Self(Rc::new(query))
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<T: Query> Query for Shared<T> {
+    type SqlType = T::SqlType;
+}
+
+impl<T: QueryId> QueryId for Shared<T> {
+    type QueryId = T::QueryId;
+
+    const HAS_STATIC_QUERY_ID: bool = T::HAS_STATIC_QUERY_ID;
+}
+
+impl<DB: Backend, T: QueryFragment<DB>> QueryFragment<DB> for Shared<T> {
+    fn walk_ast<'b>(&'b self, pass: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        self.0.walk_ast(pass)
+    }
+}
+
+/// A cursor whose first step is already taken.
+///
+/// SQLite and row-by-row loading run the statement in that step, so that it is there that a
+/// replica refuses, and only before it that the query may still go to another node.
+#[allow(missing_debug_implementations)] // the cursors of the backends have no `Debug`
+pub struct Peeked<I: Iterator> {
+    first: Option<I::Item>,
+    rest: I,
+    /// A write ends with its cursor.
+    _mark: Option<WriteMark>,
+}
+
+impl<I, R> Peeked<I>
+where
+    I: Iterator<Item = QueryResult<R>>,
+{
+    /// Takes the first step; an error there is an error of the query.
+    pub(super) fn new(mut rest: I) -> QueryResult<Self> {
+        let first = rest.next().transpose()?.map(Ok);
+        Ok(Self {
+            first,
+            rest,
+            _mark: None,
+        })
+    }
+
+    pub(super) fn ending(mut self, mark: Option<WriteMark>) -> Self {
+        self._mark = mark;
+        self
+    }
+}
+
+impl<I, R> Iterator for Peeked<I>
+where
+    I: Iterator<Item = QueryResult<R>>,
+{
+    type Item = I::Item;
+
+    fn next(&mut self) -> Option<I::Item> {
+        self.first.take().or_else(|| self.rest.next())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let ahead = usize::from(self.first.is_some());
+        let (lower, upper) = self.rest.size_hint();
+        (
+            lower.saturating_add(ahead),
+            upper.and_then(|upper| upper.checked_add(ahead)),
+        )
+    }
+}

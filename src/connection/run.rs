@@ -1,0 +1,230 @@
+//! Running a statement on the node it needs, and going on elsewhere where that is right.
+
+use diesel::result::{Error, QueryResult};
+
+use super::{RoutedConnection, answered};
+use super::lend::{REPLICA_TRIES, Spent, open_primary, open_replica};
+use super::settle::{after_error, after_success, mark_for};
+use super::unit::Unit;
+use crate::backend::ReplicatedConnection;
+use crate::cluster::{Cluster, Consistency, Fallback, NoReplica, Role};
+use crate::decision::Reason;
+use crate::error::RoutedError;
+use crate::event;
+use crate::node::{Permit, Use};
+use crate::statement::Statement;
+
+/// What to do after a statement failed on a replica.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The error is the user's.
+    Return,
+    /// Another replica may answer.
+    OtherReplica,
+    /// The primary answers, for this reason.
+    Primary(Reason),
+}
+
+impl<C: ReplicatedConnection> RoutedConnection<C> {
+    /// Runs a statement that leaves no cursor behind.
+    pub(super) fn run<R>(
+        &mut self,
+        statement: &Statement,
+        f: impl FnMut(&mut C) -> QueryResult<R>,
+    ) -> QueryResult<R> {
+        let decision = self.begin_statement(statement)?;
+        match decision.target {
+            Role::Primary => self.run_on_primary(statement, decision.reason, f),
+            Role::Replica => self.run_on_replica(statement, decision.reason, f),
+        }
+    }
+
+    fn run_on_replica<R>(
+        &mut self,
+        statement: &Statement,
+        mut reason: Reason,
+        mut f: impl FnMut(&mut C) -> QueryResult<R>,
+    ) -> QueryResult<R> {
+        for _ in 0..REPLICA_TRIES {
+            let place = match self.open_replica()? {
+                Ok(place) => place,
+                Err(none) => {
+                    reason = fall_back(&self.cluster, none)?;
+                    break;
+                }
+            };
+            let Some(lease) = self.leases.replica() else {
+                break;
+            };
+            let error = match f(lease.connection()) {
+                Ok(value) => {
+                    self.unit.pin(place);
+                    self.last_route = Some(answered(&self.cluster, place, reason, Use::Read));
+                    return Ok(value);
+                }
+                Err(error) => error,
+            };
+            self.leases.replicas[0].spent = spent_by::<C>(&self.unit, &error);
+            match after_replica_error(&self.cluster, &self.unit, place, statement, &error) {
+                Next::Return => return Err(error),
+                Next::OtherReplica => reason = Reason::Distributed,
+                Next::Primary(why) => {
+                    reason = why;
+                    break;
+                }
+            }
+            self.leases.tidy();
+        }
+        self.run_on_primary(&statement.because_of(&reason), reason, f)
+    }
+
+    /// Runs a statement on the primary, where the replicas leave it.
+    pub(super) fn run_on_primary<R>(
+        &mut self,
+        statement: &Statement,
+        reason: Reason,
+        mut f: impl FnMut(&mut C) -> QueryResult<R>,
+    ) -> QueryResult<R> {
+        self.leases.give_back_replicas();
+        let Self {
+            leases,
+            unit,
+            cluster,
+            outfit,
+            ..
+        } = self;
+        let admission = || admission(cluster, &reason);
+        let lease = open_primary(&mut leases.primary, cluster, outfit, admission)?;
+        let mark = mark_for(cluster, unit, statement);
+        let result = f(lease.connection());
+        match &result {
+            Ok(_) => after_success(unit, lease, statement, mark),
+            Err(error) => after_error(unit, lease, statement, mark, error),
+        }
+        self.unit.used_primary();
+        self.last_route = Some(answered(&self.cluster, 0, reason, statement.use_()));
+        result
+    }
+
+    /// Borrows a replica for the block, unless it has one, and returns the node's place.
+    pub(super) fn open_replica(&mut self) -> QueryResult<Result<usize, NoReplica>> {
+        let Self {
+            leases,
+            unit,
+            cluster,
+            outfit,
+            ..
+        } = self;
+        let wait = leases.wait();
+        let slot = &mut leases.replicas[0].lease;
+        let opened = open_replica(slot, cluster, outfit, unit.only(), wait)?;
+        Ok(opened.map(|lease| lease.node().place()))
+    }
+}
+
+/// Tells whether the primary may answer in place of replicas, and for which reason.
+pub(super) fn fall_back<C: ReplicatedConnection>(
+    cluster: &Cluster<C>,
+    none: NoReplica,
+) -> QueryResult<Reason> {
+    match cluster.settings().fallback {
+        Fallback::Error if cluster.has_replicas() => {
+            Err(RoutedError::NoReplica { cause: none.0 }.into())
+        }
+        _ => Ok(Reason::NoReplica),
+    }
+}
+
+/// The permit that a read needs to be on the primary in place of a replica.
+pub(super) fn admission<C: ReplicatedConnection>(
+    cluster: &Cluster<C>,
+    reason: &Reason,
+) -> Result<Option<Permit>, RoutedError> {
+    match reason {
+        Reason::NoReplica | Reason::Lagging => cluster.admit_fallback(),
+        _ => Ok(None),
+    }
+}
+
+/// Decides what happens after an error on a replica, and tells the cluster what it means.
+pub(super) fn after_replica_error<C: ReplicatedConnection>(
+    cluster: &Cluster<C>,
+    unit: &Unit,
+    place: usize,
+    statement: &Statement,
+    error: &Error,
+) -> Next {
+    let lost = C::was_lost(error);
+    if lost {
+        cluster
+            .node(place)
+            .unreachable("the connection was lost".to_owned());
+    }
+    if unit.in_transaction() {
+        return Next::Return;
+    }
+    if lost {
+        // a block that has read goes on only where it sees nothing older
+        return match unit.pinned() {
+            Some(_) => Next::Primary(Reason::NoReplica),
+            None => Next::OtherReplica,
+        };
+    }
+    if !C::was_refused(error) {
+        return Next::Return;
+    }
+    if statement.learn(cluster.learned()) {
+        event::refused(statement.describe());
+    }
+    Next::Primary(Reason::ReadOnlyRefused)
+}
+
+/// What becomes of a replica's connection after an error.
+pub(super) fn spent_by<C: ReplicatedConnection>(unit: &Unit, error: &Error) -> Spent {
+    if unit.in_transaction() {
+        // the transaction ends first
+        Spent::No
+    } else if C::was_lost(error) {
+        Spent::Lost
+    } else if C::was_refused(error) {
+        Spent::GiveBack
+    } else {
+        Spent::No
+    }
+}
+
+impl Statement {
+    /// What the primary is to make of a statement that comes for this reason.
+    pub(super) fn because_of(&self, reason: &Reason) -> Self {
+        match reason {
+            Reason::ReadOnlyRefused => self.refused(),
+            _ => self.clone(),
+        }
+    }
+
+    pub(super) fn use_(&self) -> Use {
+        match self.writes() {
+            true => Use::Write,
+            false => Use::Read,
+        }
+    }
+}
+
+impl Unit {
+    /// Tells whether the block wants the primary and takes a replica when there is none.
+    pub(super) fn prefers_primary(&mut self) -> bool {
+        self.block_mut()
+            .is_some_and(|block| block.consistency == Consistency::PrimaryPreferred)
+    }
+
+    /// The one replica that may serve the block from here on, if it has read from one.
+    ///
+    /// A block that asks for nothing goes on anywhere.
+    pub(super) fn only(&mut self) -> Option<usize> {
+        let block = self.block_mut()?;
+        match block.consistency {
+            Consistency::Eventual => None,
+            _ => block.pin.as_ref().map(|pin| pin.node),
+        }
+    }
+}

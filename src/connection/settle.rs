@@ -1,0 +1,122 @@
+//! What a statement on the primary leaves behind: marks, session state, transactions.
+
+use diesel::result::Error;
+
+use super::unit::{Marking, Transaction, Unit};
+use crate::backend::ReplicatedConnection;
+use crate::cluster::Cluster;
+use crate::context::WriteMark;
+use crate::node::{Lease, Tenancy};
+use crate::statement::{Form, Keeps, Statement, TransactionEffect};
+
+/// Takes the ticket of a statement that is about to run on the primary, if it may write.
+pub(super) fn mark_for<C: ReplicatedConnection>(
+    cluster: &Cluster<C>,
+    unit: &mut Unit,
+    statement: &Statement,
+) -> Option<WriteMark> {
+    if unit.marking == Marking::Off || !statement.marks() {
+        return None;
+    }
+    let context = unit.context();
+    if unit.marks.iter().any(|mark| mark.belongs_to(&context)) {
+        // one ticket stands for the whole transaction
+        return None;
+    }
+    Some(context.begin_write(cluster.id(), cluster.sticky_for()))
+}
+
+/// Settles a statement that ended well.
+pub(super) fn after_success<C: ReplicatedConnection>(
+    unit: &mut Unit,
+    lease: &mut Lease<C>,
+    statement: &Statement,
+    mark: Option<WriteMark>,
+) {
+    occupy(lease, statement);
+    note_success(unit, statement);
+    unit.keep(mark);
+}
+
+/// Notes on the connection what a statement leaves in its session.
+pub(super) fn occupy<C: ReplicatedConnection>(lease: &mut Lease<C>, statement: &Statement) {
+    if statement.marks() {
+        // what the server says of this session's last write is not known from here on
+        lease.inner().evidence = None;
+    }
+    if statement.keeps() == Keeps::State {
+        lease.tenancy = Tenancy::Session;
+    }
+}
+
+/// Notes what a statement that ended well did to the transaction.
+pub(super) fn note_success(unit: &mut Unit, statement: &Statement) {
+    if matches!(statement.form(), Form::Batch | Form::Transaction) {
+        unit.unprovable = true;
+    }
+    if unit.transaction != Transaction::None {
+        return;
+    }
+    match statement.transaction_effect() {
+        TransactionEffect::Opens => unit.raw_transaction = true,
+        TransactionEffect::Closes => {
+            unit.raw_transaction = false;
+            unit.marks.clear();
+        }
+        TransactionEffect::None => {}
+    }
+}
+
+/// Settles a statement that failed.
+pub(super) fn after_error<C: ReplicatedConnection>(
+    unit: &mut Unit,
+    lease: &mut Lease<C>,
+    statement: &Statement,
+    mark: Option<WriteMark>,
+    error: &Error,
+) {
+    if statement.keeps() == Keeps::State || statement.form() == Form::Batch {
+        // how far it came is not known: whatever it left is closed with the connection
+        lease.tenancy = Tenancy::Session;
+    }
+    if C::was_lost(error) && !unit.in_transaction() {
+        lease.lose();
+    }
+    note_failure::<C>(unit, statement, mark, error, || same_evidence(lease));
+}
+
+/// Notes what a failed statement did to the transaction and its mark.
+///
+/// Only a single statement outside a transaction can be proven to have left nothing behind.
+pub(super) fn note_failure<C: ReplicatedConnection>(
+    unit: &mut Unit,
+    statement: &Statement,
+    mark: Option<WriteMark>,
+    error: &Error,
+    evidence: impl FnOnce() -> bool,
+) {
+    let lost = C::was_lost(error);
+    let opens = statement.transaction_effect() == TransactionEffect::Opens;
+    if opens && unit.transaction == Transaction::None && !lost {
+        unit.raw_transaction = true;
+    }
+    if unit.in_transaction() {
+        unit.transaction_lost |= C::ended_transaction(error);
+        return unit.keep(mark);
+    }
+    let single = statement.form() == Form::Dml && !lost;
+    if let Some(mark) = mark {
+        if single && (C::failed_without_trace(error) || evidence()) {
+            mark.give_back();
+        }
+    }
+}
+
+/// Asks the server for the last write of this session and compares with what was known before.
+pub(super) fn same_evidence<C: ReplicatedConnection>(lease: &mut Lease<C>) -> bool {
+    let before = lease.inner().evidence.take();
+    let now = lease.connection().write_evidence();
+    let same = now.is_some() && now == before;
+    lease.inner().evidence = now;
+    same
+}

@@ -1,0 +1,298 @@
+//! Transactions: the whole stack runs on one node.
+
+use std::marker::PhantomData;
+
+use diesel::connection::{TransactionManager, TransactionManagerStatus};
+use diesel::result::{Error, QueryResult};
+
+use super::lend::{Leases, REPLICA_TRIES, Spent, open_primary};
+use super::run::{admission, fall_back};
+use super::settle::same_evidence;
+use super::unit::{Block, Transaction};
+use super::{RoutedConnection, TestTransaction};
+use crate::backend::ReplicatedConnection;
+use crate::cluster::{ClusterMode, Role};
+use crate::decision::Reason;
+use crate::error::RoutedError;
+use crate::node::Lease;
+use crate::statement::Statement;
+
+/// Hands transactions over to the transaction manager of the node that they run on.
+#[derive(Debug)]
+pub struct RoutedTransactionManager<C>(PhantomData<fn() -> C>);
+
+impl<C: ReplicatedConnection> TransactionManager<RoutedConnection<C>>
+    for RoutedTransactionManager<C>
+{
+    type TransactionStateData = TransactionManagerStatus;
+
+    fn begin_transaction(conn: &mut RoutedConnection<C>) -> QueryResult<()> {
+        if conn.unit.transaction == Transaction::None {
+            return conn.begin(C::TransactionManager::begin_transaction);
+        }
+        conn.check_transaction()?;
+        C::TransactionManager::begin_transaction(conn.transaction_lease()?.connection())
+    }
+
+    fn rollback_transaction(conn: &mut RoutedConnection<C>) -> QueryResult<()> {
+        let result = C::TransactionManager::rollback_transaction(conn.in_transaction_or_error()?);
+        conn.after_transaction(Ending::RolledBack);
+        result
+    }
+
+    fn commit_transaction(conn: &mut RoutedConnection<C>) -> QueryResult<()> {
+        if let Err(lost) = conn.check_transaction() {
+            // a commit would succeed, of nothing
+            Self::rollback_transaction(conn)?;
+            return Err(lost);
+        }
+        let result = C::TransactionManager::commit_transaction(conn.in_transaction_or_error()?);
+        conn.after_transaction(Ending::Unproven);
+        result
+    }
+
+    fn transaction_manager_status_mut(
+        conn: &mut RoutedConnection<C>,
+    ) -> &mut TransactionManagerStatus {
+        conn.status_mut()
+    }
+}
+
+/// What is known of the end of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// It was rolled back as a whole.
+    RolledBack,
+    /// It was committed, or nobody knows.
+    Unproven,
+}
+
+impl<C: ReplicatedConnection> RoutedConnection<C> {
+    pub(super) fn status_mut(&mut self) -> &mut TransactionManagerStatus {
+        let Self {
+            leases,
+            unit,
+            status,
+            ..
+        } = self;
+        let lease = match unit.transaction {
+            Transaction::ReadOnly(Role::Replica) => leases.replicas[0].lease.as_mut(),
+            _ => leases.primary.as_mut(),
+        };
+        match lease {
+            Some(lease) => Leases::status_of(lease),
+            None => status,
+        }
+    }
+
+    /// Begins a transaction on the primary.
+    pub(super) fn begin(
+        &mut self,
+        mut begin: impl FnMut(&mut C) -> QueryResult<()>,
+    ) -> QueryResult<()> {
+        if self.cluster.mode() == ClusterMode::ReadOnly {
+            return Err(RoutedError::ReadOnlyMode.into());
+        }
+        self.leases.tidy();
+        let result = self.begin_on_primary(Reason::Transaction, &mut begin);
+        match result {
+            // nothing was said yet: a connection that died in the pool is worth a second try
+            Err(error) if C::was_lost(&error) && RoutedError::downcast(&error).is_none() => {
+                self.begin_on_primary(Reason::Transaction, &mut begin)?;
+            }
+            result => result?,
+        }
+        self.unit.transaction = Transaction::ReadWrite;
+        Ok(())
+    }
+
+    fn begin_on_primary(
+        &mut self,
+        reason: Reason,
+        begin: &mut impl FnMut(&mut C) -> QueryResult<()>,
+    ) -> QueryResult<()> {
+        self.leases.give_back_replicas();
+        let Self {
+            leases,
+            cluster,
+            outfit,
+            ..
+        } = self;
+        let admission = || admission(cluster, &reason);
+        let lease = open_primary(&mut leases.primary, cluster, outfit, admission)?;
+        let result = begin(lease.connection());
+        if result.as_ref().is_err_and(C::was_lost) {
+            leases.primary_lost = true;
+            leases.tidy();
+        }
+        self.unit.used_primary();
+        result
+    }
+
+    /// Begins a read-only transaction where a read of a block would go.
+    pub(super) fn begin_read_only(
+        &mut self,
+        mut begin: impl FnMut(&mut C) -> QueryResult<()>,
+    ) -> QueryResult<()> {
+        let mut reason = match self.target_of_reads()? {
+            (Role::Primary, reason) => reason,
+            (Role::Replica, _) => match self.begin_on_replica(&mut begin)? {
+                Ok(()) => {
+                    self.unit.transaction = Transaction::ReadOnly(Role::Replica);
+                    return Ok(());
+                }
+                Err(reason) => reason,
+            },
+        };
+        if reason == Reason::PrimaryMode {
+            reason = Reason::ReadOnlyTransaction;
+        }
+        self.begin_on_primary(reason, &mut begin)?;
+        self.unit.transaction = Transaction::ReadOnly(Role::Primary);
+        Ok(())
+    }
+
+    /// Where a read would go that is in a block: the one around, or else one of its own.
+    fn target_of_reads(&mut self) -> QueryResult<(Role, Reason)> {
+        let block = self.unit.block.clone();
+        if block.is_none() && self.unit.ambient.is_none() {
+            let consistency = self.cluster.settings().consistency;
+            self.unit.block = Some(Block::new(consistency));
+        }
+        let decision = self.begin_statement(&Statement::read());
+        self.unit.block = block;
+        decision.map(|decision| (decision.target, decision.reason))
+    }
+
+    /// Begins on a replica, or says why the primary has to serve.
+    fn begin_on_replica(
+        &mut self,
+        begin: &mut impl FnMut(&mut C) -> QueryResult<()>,
+    ) -> QueryResult<Result<(), Reason>> {
+        for _ in 0..REPLICA_TRIES {
+            let place = match self.open_replica()? {
+                Ok(place) => place,
+                Err(none) => return fall_back(&self.cluster, none).map(Err),
+            };
+            let Some(lease) = self.leases.replica() else {
+                break;
+            };
+            match begin(lease.connection()) {
+                Ok(()) => {
+                    self.unit.pin(place);
+                    return Ok(Ok(()));
+                }
+                Err(error) if C::was_lost(&error) => {
+                    let cause = "the connection was lost".to_owned();
+                    self.cluster.node(place).unreachable(cause);
+                    self.leases.replicas[0].spent = Spent::Lost;
+                    self.leases.tidy();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Err(Reason::NoReplica))
+    }
+
+    /// Ends a transaction as Diesel does: commit on `Ok`, rollback on `Err`.
+    pub(super) fn finish<T, E: From<Error>>(&mut self, result: Result<T, E>) -> Result<T, E> {
+        type Manager<C> = RoutedTransactionManager<C>;
+        match result {
+            Ok(value) => {
+                Manager::<C>::commit_transaction(self)?;
+                Ok(value)
+            }
+            Err(error) => match Manager::<C>::rollback_transaction(self) {
+                // the first error is the one that says what happened
+                Ok(()) | Err(Error::BrokenTransactionManager) => Err(error),
+                Err(rollback) => Err(rollback.into()),
+            },
+        }
+    }
+
+    /// Transactions with options of their own don't nest.
+    pub(super) fn check_not_in_transaction(&mut self) -> QueryResult<()> {
+        self.leases.tidy();
+        self.notice_ended_transaction();
+        match self.unit.transaction {
+            Transaction::None => Ok(()),
+            _ => Err(Error::AlreadyInTransaction),
+        }
+    }
+
+    pub(super) fn begin_test(&mut self) -> QueryResult<()> {
+        self.begin(C::begin_test_transaction)?;
+        let open = self.cluster.test_transactions();
+        self.test_transaction = Some(TestTransaction::new(open));
+        Ok(())
+    }
+
+    /// The connection of the transaction that is open.
+    fn transaction_lease(&mut self) -> QueryResult<&mut Lease<C>> {
+        let lease = match self.unit.transaction {
+            Transaction::ReadOnly(Role::Replica) => self.leases.replicas[0].lease.as_mut(),
+            _ => self.leases.primary.as_mut(),
+        };
+        lease.ok_or(Error::NotInTransaction)
+    }
+
+    fn in_transaction_or_error(&mut self) -> QueryResult<&mut C> {
+        self.transaction_lease().map(Lease::connection)
+    }
+
+    fn check_transaction(&self) -> QueryResult<()> {
+        match self.unit.transaction_lost {
+            false => Ok(()),
+            true => Err(RoutedError::TransactionLost {
+                node: self.cluster.node(0).name().to_string(),
+            }
+            .into()),
+        }
+    }
+
+    /// Acts on the end of a transaction, if what ended was more than a savepoint.
+    fn after_transaction(&mut self, ending: Ending) {
+        if matches!(self.status_mut().transaction_depth(), Ok(Some(_))) {
+            return;
+        }
+        let broken = self.status_mut().transaction_depth().is_err();
+        self.end_read_only();
+        let unit = &mut self.unit;
+        unit.transaction = Transaction::None;
+        unit.transaction_lost = false;
+        let provable = ending == Ending::RolledBack && !broken && !unit.unprovable;
+        unit.unprovable = false;
+        let marks = std::mem::take(&mut unit.marks);
+        if !marks.is_empty() && provable && self.left_no_trace() {
+            marks.into_iter().for_each(|mark| mark.give_back());
+        }
+        self.leases.primary_lost |= broken && self.leases.primary.is_some();
+        self.end_of_block();
+    }
+
+    fn left_no_trace(&mut self) -> bool {
+        C::ROLLBACK_IS_PROOF || self.leases.primary.as_mut().is_some_and(same_evidence)
+    }
+
+    /// On the primary the session must write again.
+    fn end_read_only(&mut self) {
+        if self.unit.transaction != Transaction::ReadOnly(Role::Primary) {
+            return;
+        }
+        let Some(lease) = &mut self.leases.primary else {
+            return;
+        };
+        if lease.connection().end_read_only().is_err() {
+            self.leases.primary_lost = true;
+        }
+    }
+
+    /// Notices a transaction that a statement has ended behind Diesel's back (`COMMIT`).
+    pub(super) fn notice_ended_transaction(&mut self) {
+        if self.unit.transaction != Transaction::None
+            && matches!(self.status_mut().transaction_depth(), Ok(None))
+        {
+            self.after_transaction(Ending::Unproven);
+        }
+    }
+}

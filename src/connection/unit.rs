@@ -1,0 +1,228 @@
+//! What a handle has on its hands: its block, its transaction, its marks.
+
+use std::time::{Duration, Instant};
+
+use crate::cluster::{Consistency, Role};
+use crate::context::{ClusterId, Context, WriteMark};
+use crate::decision::{BlockFacts, PinFacts};
+
+/// Whether statements on the primary leave marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Marking {
+    On,
+    /// Inside `without_sticking`.
+    Off,
+}
+
+/// One `distributed` closure.
+#[derive(Debug, Clone)]
+pub(super) struct Block {
+    pub(super) consistency: Consistency,
+    pub(super) used_primary: bool,
+    pub(super) pin: Option<Pin>,
+}
+
+/// The replica that a block reads from, and what its context had written by then.
+#[derive(Debug, Clone)]
+pub(super) struct Pin {
+    /// The node's place in the cluster.
+    pub(super) node: usize,
+    pub(super) context: Context,
+    pub(super) epoch: u64,
+}
+
+impl Block {
+    pub(super) fn new(consistency: Consistency) -> Self {
+        Self {
+            consistency,
+            used_primary: false,
+            pin: None,
+        }
+    }
+
+    /// A block inside this one goes on where this one is, so that it sees nothing older.
+    ///
+    /// `Eventual` asks for less and starts anew.
+    pub(super) fn nested(outer: Option<&Self>, consistency: Consistency) -> Self {
+        match (outer, consistency) {
+            (None, _) | (_, Consistency::Eventual) => Self::new(consistency),
+            (Some(outer), _) => Self {
+                consistency,
+                ..outer.clone()
+            },
+        }
+    }
+
+    /// Takes over what a block nested in this one has done.
+    pub(super) fn absorb(&mut self, inner: Self) {
+        self.used_primary |= inner.used_primary;
+        self.pin = self.pin.take().or(inner.pin);
+    }
+
+    pub(super) fn facts(&self, pin: PinFacts) -> BlockFacts {
+        BlockFacts {
+            consistency: self.consistency,
+            used_primary: self.used_primary,
+            pin,
+        }
+    }
+}
+
+/// In `Mode::Distributed` a handle is one block while it is in use.
+#[derive(Debug)]
+pub(super) struct Ambient {
+    pub(super) block: Block,
+    last_statement: Instant,
+}
+
+impl Ambient {
+    pub(super) fn new(consistency: Consistency) -> Self {
+        Self {
+            block: Block::new(consistency),
+            last_statement: Instant::now(),
+        }
+    }
+
+    /// Begins anew when nothing has happened for as long as a write sticks.
+    pub(super) fn touch(&mut self, now: Instant, sticky_for: Duration) {
+        if now.duration_since(self.last_statement) > sticky_for {
+            self.block = Block::new(self.block.consistency);
+        }
+        self.last_statement = now;
+    }
+}
+
+/// The transaction that Diesel knows of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transaction {
+    None,
+    ReadWrite,
+    /// Opened read-only on a node of this role.
+    ReadOnly(Role),
+}
+
+/// The state of one use of a handle; a new one begins when the handle goes back.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) block: Option<Block>,
+    pub(super) ambient: Option<Ambient>,
+    pub(super) forced: bool,
+    pub(super) marking: Marking,
+    pub(super) transaction: Transaction,
+    /// A transaction opened by a statement (`BEGIN`), which Diesel does not know of.
+    pub(super) raw_transaction: bool,
+    /// The server has ended the transaction, the client has not.
+    pub(super) transaction_lost: bool,
+    /// Something ran in the transaction that may have ended it in between.
+    pub(super) unprovable: bool,
+    /// Tickets of the transaction that is open, one for each context that wrote in it.
+    pub(super) marks: Vec<WriteMark>,
+    /// What the context had written when a replica was last looked for.
+    seen: Option<(Context, u64)>,
+    /// The handle's own context, used outside any other.
+    own: Option<Context>,
+}
+
+impl Unit {
+    pub(super) fn new(ambient: Option<Ambient>) -> Self {
+        Self {
+            block: None,
+            ambient,
+            forced: false,
+            marking: Marking::On,
+            transaction: Transaction::None,
+            raw_transaction: false,
+            transaction_lost: false,
+            unprovable: false,
+            marks: Vec::new(),
+            seen: None,
+            own: None,
+        }
+    }
+
+    /// The context of the thread, or else the handle's own.
+    pub(super) fn context(&mut self) -> Context {
+        Context::current().unwrap_or_else(|| self.own.get_or_insert_with(Context::new).clone())
+    }
+
+    /// Tells whether a replica could miss something that the context has written.
+    ///
+    /// The epoch is noted first: a mark that arrives in between is then seen by the next read.
+    pub(super) fn is_sticky(&mut self, cluster: ClusterId, now: Instant) -> bool {
+        let context = self.context();
+        let epoch = context.epoch();
+        let sticky = context.is_sticky_for(cluster, now);
+        self.seen = Some((context, epoch));
+        sticky
+    }
+
+    /// Tells whether something was written since the block chose its replica.
+    pub(super) fn pin_facts(&self, cluster: ClusterId, now: Instant) -> PinFacts {
+        let Some(pin) = self.block().and_then(|block| block.pin.as_ref()) else {
+            return PinFacts::None;
+        };
+        let behind = Context::with_current(|current| match current.or(self.own.as_ref()) {
+            Some(context) if context.is(&pin.context) && context.epoch() == pin.epoch => false,
+            Some(context) => context.is_sticky_for(cluster, now),
+            None => false,
+        });
+        match behind {
+            true => PinFacts::Behind,
+            false => PinFacts::Current,
+        }
+    }
+
+    /// Notes the replica that has answered a read of the block.
+    pub(super) fn pin(&mut self, node: usize) {
+        let seen = self.seen.take();
+        if let Some(block) = self.block_mut() {
+            if let (None, Some((context, epoch))) = (&block.pin, seen) {
+                block.pin = Some(Pin {
+                    node,
+                    context,
+                    epoch,
+                });
+            }
+        }
+    }
+
+    /// The replica that the block has read from.
+    pub(super) fn pinned(&self) -> Option<usize> {
+        self.block()?.pin.as_ref().map(|pin| pin.node)
+    }
+
+    /// Keeps the ticket of a write until its transaction ends; outside one it counts from now.
+    pub(super) fn keep(&mut self, mark: Option<WriteMark>) {
+        if self.in_transaction() {
+            self.marks.extend(mark);
+        }
+    }
+
+    fn block(&self) -> Option<&Block> {
+        let ambient = || self.ambient.as_ref().map(|ambient| &ambient.block);
+        self.block.as_ref().or_else(ambient)
+    }
+
+    /// The block that a statement runs in now.
+    pub(super) fn block_mut(&mut self) -> Option<&mut Block> {
+        match (&mut self.block, &mut self.ambient) {
+            (Some(block), _) => Some(block),
+            (None, Some(ambient)) => Some(&mut ambient.block),
+            (None, None) => None,
+        }
+    }
+
+    pub(super) fn in_transaction(&self) -> bool {
+        self.transaction != Transaction::None || self.raw_transaction
+    }
+
+    /// Notes that a statement ran on the primary.
+    pub(super) fn used_primary(&mut self) {
+        if self.marking == Marking::On {
+            if let Some(block) = self.block_mut() {
+                block.used_primary = true;
+                block.pin = None;
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! What a request has done: the sticky state that lets it read its own writes.
+
+mod stickiness;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+pub(crate) use self::stickiness::Outcome;
+use self::stickiness::{Stickiness, Ticket};
+
+thread_local! {
+    /// The contexts entered on this thread, innermost last. The number tells entries apart,
+    /// because one context may be entered twice.
+    static ENTERED: RefCell<Vec<(u64, Context)>> = const { RefCell::new(Vec::new()) };
+}
+
+static NEXT_ENTRY: AtomicU64 = AtomicU64::new(0);
+
+/// Which cluster a mark belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ClusterId(pub(crate) u64);
+
+/// The sticky state of one request: what it wrote, it will read.
+///
+/// Enter one for each request, job or message, on the thread that handles it. Every handle used
+/// on that thread then shares it: a write through one handle is seen by a block of another. A
+/// clone is the same context, for parts of a request that run on several threads. A new thread,
+/// and a task that an executor moves, starts without one.
+///
+/// Outside any context each handle has its own, which ends when the handle goes back to the pool.
+///
+/// ```
+/// use diesel_routed::Context;
+///
+/// let context = Context::new();
+/// context.run(|| {
+///     assert!(Context::current().is_some());
+/// });
+/// assert!(Context::current().is_none());
+/// assert!(!context.is_sticky(), "nothing was written");
+/// ```
+#[derive(Clone, Default)]
+pub struct Context(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Advances with every mark: an unchanged number means that nothing was written since.
+    epoch: AtomicU64,
+    /// Protects the marks of all clusters; held for a few instructions, never over I/O.
+    marks: Mutex<BTreeMap<ClusterId, Marks>>,
+}
+
+#[derive(Debug, Clone)]
+struct Marks {
+    stickiness: Stickiness,
+    sticky_for: Duration,
+}
+
+impl Context {
+    /// Creates a context in which nothing was written yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the innermost context entered on this thread, if there is one.
+    pub fn current() -> Option<Self> {
+        // a thread that is ending has no context
+        ENTERED
+            .try_with(|stack| stack.borrow().last().map(|(_, context)| context.clone()))
+            .ok()
+            .flatten()
+    }
+
+    /// Runs `f` with the current context, without a clone of it.
+    ///
+    /// `f` is the router's own and enters no context.
+    pub(crate) fn with_current<R>(f: impl FnOnce(Option<&Self>) -> R) -> R {
+        let mut f = Some(f);
+        let mut call = |current: Option<&Self>| f.take().map(|f| f(current));
+        match ENTERED.try_with(|stack| call(stack.borrow().last().map(|(_, context)| context))) {
+            Ok(Some(result)) => result,
+            _ => call(None).expect("f runs once"),
+        }
+    }
+
+    /// Runs `f` inside this context.
+    ///
+    /// What `f` writes also marks the context around this one, if there is one. The context
+    /// around is back afterwards, also after a panic.
+    pub fn run<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _entered = self.enter();
+        f()
+    }
+
+    /// Enters this context until the guard is dropped.
+    ///
+    /// Guards may be dropped in any order. Do not hold one over an `.await`: the executor may run
+    /// another request on this thread meanwhile.
+    ///
+    /// ```compile_fail
+    /// let entered = diesel_routed::Context::new().enter();
+    /// std::thread::spawn(move || drop(entered)); // the guard belongs to its thread
+    /// ```
+    #[must_use = "the context is left as soon as the guard is dropped"]
+    pub fn enter(&self) -> Entered {
+        let entry = NEXT_ENTRY.fetch_add(1, Ordering::Relaxed);
+        // on a thread that is ending there is nothing to enter
+        let _ = ENTERED.try_with(|stack| stack.borrow_mut().push((entry, self.clone())));
+        Entered {
+            entry,
+            _not_send: PhantomData,
+        }
+    }
+
+    /// Forgets what was written, so that blocks may use any replica again.
+    ///
+    /// Writes that still run keep their marks.
+    pub fn unstick(&self) {
+        for marks in self.0.marks.lock().values_mut() {
+            marks.stickiness.unstick();
+        }
+    }
+
+    /// Tells whether something written in this context may still be missing on a replica.
+    pub fn is_sticky(&self) -> bool {
+        let now = Instant::now();
+        let marks = self.0.marks.lock();
+        marks.values().any(|marks| marks.stickiness.is_sticky(now))
+    }
+
+    pub(crate) fn is_sticky_for(&self, cluster: ClusterId, now: Instant) -> bool {
+        let marks = self.0.marks.lock();
+        marks
+            .get(&cluster)
+            .is_some_and(|marks| marks.stickiness.is_sticky(now))
+    }
+
+    pub(crate) fn unstick_for(&self, cluster: ClusterId) {
+        if let Some(marks) = self.0.marks.lock().get_mut(&cluster) {
+            marks.stickiness.unstick();
+        }
+    }
+
+    /// Takes a ticket for a write that is about to run.
+    pub(crate) fn begin_write(&self, cluster: ClusterId, sticky_for: Duration) -> WriteMark {
+        let ticket = self.change(cluster, sticky_for, Stickiness::begin);
+        WriteMark {
+            context: self.clone(),
+            cluster,
+            ticket,
+        }
+    }
+
+    /// Marks as if a write had ended now.
+    pub(crate) fn mark(&self, cluster: ClusterId, sticky_for: Duration) {
+        let now = Instant::now();
+        self.change(cluster, sticky_for, |marks| marks.mark(now, sticky_for));
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.0.epoch.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    fn change<R>(
+        &self,
+        cluster: ClusterId,
+        sticky_for: Duration,
+        change: impl FnOnce(&mut Stickiness) -> R,
+    ) -> R {
+        let mut all = self.0.marks.lock();
+        let marks = all.entry(cluster).or_insert_with(|| Marks {
+            stickiness: Stickiness::default(),
+            sticky_for,
+        });
+        let result = change(&mut marks.stickiness);
+        self.0.epoch.fetch_add(1, Ordering::Release);
+        result
+    }
+
+    fn absorb(&self, inner: &Self) {
+        if self.is(inner) {
+            return;
+        }
+        let now = Instant::now();
+        // copied first: never two of these locks at once
+        let taken = inner.0.marks.lock().clone();
+        for (cluster, marks) in taken {
+            if marks.stickiness.is_sticky(now) {
+                self.change(cluster, marks.sticky_for, |outer| {
+                    outer.absorb(&marks.stickiness, now, marks.sticky_for);
+                });
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("sticky", &self.is_sticky())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Keeps a [`Context`] entered on this thread; made by [`Context::enter`].
+#[must_use = "the context is left as soon as the guard is dropped"]
+#[derive(Debug)]
+pub struct Entered {
+    entry: u64,
+    /// The guard belongs to the thread that entered.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let left = ENTERED.try_with(|stack| {
+            let mut stack = stack.borrow_mut();
+            let at = stack.iter().rposition(|(entry, _)| *entry == self.entry)?;
+            let (_, inner) = stack.remove(at);
+            let outer = at.checked_sub(1).map(|below| stack[below].1.clone());
+            Some((inner, outer))
+        });
+        if let Ok(Some((inner, Some(outer)))) = left {
+            outer.absorb(&inner);
+        }
+    }
+}
+
+/// A write on its way, and the context that will have to see it.
+///
+/// Dropped without being settled, the write counts as done: nobody knows better.
+#[derive(Debug)]
+pub(crate) struct WriteMark {
+    context: Context,
+    cluster: ClusterId,
+    ticket: Ticket,
+}
+
+impl WriteMark {
+    pub(crate) fn belongs_to(&self, context: &Context) -> bool {
+        self.context.is(context)
+    }
+
+    pub(crate) fn give_back(self) {
+        self.settle(Outcome::GivenBack);
+    }
+
+    fn settle(&self, outcome: Outcome) {
+        let now = Instant::now();
+        let mut all = self.context.0.marks.lock();
+        if let Some(marks) = all.get_mut(&self.cluster) {
+            let sticky_for = marks.sticky_for;
+            marks
+                .stickiness
+                .settle(self.ticket, outcome, now, sticky_for);
+        }
+    }
+}
+
+impl Drop for WriteMark {
+    fn drop(&mut self) {
+        // a ticket that was given back is not running any more, and this does nothing
+        self.settle(Outcome::Kept);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! Where a statement goes, and why; pure.
+
+use std::fmt;
+
+use crate::cluster::{Consistency, Role};
+use crate::statement::{FunctionName, Need};
+
+/// Where a statement goes and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Decision {
+    /// The role of the node.
+    pub target: Role,
+    /// The rule that decided.
+    pub reason: Reason,
+}
+
+/// Why a statement goes where it goes.
+///
+/// Logs, [`last_route`](crate::RoutedConnection::last_route),
+/// [`explain`](crate::RoutedConnection::explain) and the README's table use these words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Inside a transaction on the primary.
+    Transaction,
+    /// Inside a read-only transaction.
+    ReadOnlyTransaction,
+    /// The statement writes.
+    Write,
+    /// The statement locks rows.
+    Locking,
+    /// The statement calls a function that needs the primary.
+    Function(FunctionName),
+    /// The statement changes the session, or the handle holds such state on the primary.
+    SessionState,
+    /// The statement is not understood.
+    Unknown,
+    /// A replica refused this statement, as one that writes.
+    ReadOnlyRefused,
+    /// Inside `primary(..)`, or the block's consistency asks for the primary.
+    Forced,
+    /// Not inside a block, or the cluster is told to use the primary only.
+    PrimaryMode,
+    /// This block has used the primary.
+    Stuck,
+    /// This block reads from this replica.
+    Pinned,
+    /// No replica is known to have what this context wrote.
+    NotCaughtUp,
+    /// A replica was chosen.
+    Distributed,
+    /// No replica is able to answer.
+    NoReplica,
+    /// No replica is known to be as fresh as the block asks.
+    Lagging,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Transaction => "transaction",
+            Self::ReadOnlyTransaction => "read-only transaction",
+            Self::Write => "write",
+            Self::Locking => "locking read",
+            Self::Function(name) => return write!(f, "function {name}"),
+            Self::SessionState => "session state",
+            Self::Unknown => "not understood",
+            Self::ReadOnlyRefused => "refused by a replica",
+            Self::Forced => "primary asked for",
+            Self::PrimaryMode => "outside a block",
+            Self::Stuck => "the block has used the primary",
+            Self::Pinned => "the block's replica",
+            Self::NotCaughtUp => "replicas may miss an own write",
+            Self::Distributed => "distributed",
+            Self::NoReplica => "no replica answers",
+            Self::Lagging => "no replica is fresh enough",
+        })
+    }
+}
+
+/// What a statement asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Demand<'a> {
+    /// What the scanner found.
+    Scanned(&'a Need),
+    /// A replica has refused it before.
+    Refused,
+}
+
+/// The transaction that a statement would run in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InTransaction {
+    No,
+    /// A transaction that was opened as a read-only one runs on a node of this role.
+    ReadOnly(Role),
+    /// Any other runs on the primary.
+    ReadWrite,
+}
+
+/// What a block has done so far, as far as the decision needs to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockFacts {
+    pub(crate) consistency: Consistency,
+    /// This block, or one nested in it, has used the primary.
+    pub(crate) used_primary: bool,
+    pub(crate) pin: PinFacts,
+}
+
+/// The replica that a block reads from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PinFacts {
+    /// The block has not read yet.
+    None,
+    /// Nothing was written since in this context, or the replica has it.
+    Current,
+    /// Something was written since that the replica may miss.
+    Behind,
+}
+
+/// Whether replicas could answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReplicaFacts {
+    /// One at least may be asked and has what the context wrote.
+    Fit,
+    /// They may be asked, but may miss what the context wrote.
+    Behind,
+    /// None may be asked.
+    None,
+}
+
+/// All that a decision depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    pub(crate) demand: Demand<'a>,
+    pub(crate) transaction: InTransaction,
+    /// The handle's connection to the primary holds session state.
+    pub(crate) session_state: bool,
+    /// Inside `primary(..)`.
+    pub(crate) forced: bool,
+    /// The block that the statement runs in; in `Mode::Distributed` there is always one.
+    pub(crate) block: Option<BlockFacts>,
+}
+
+/// Decides; the first rule that applies wins.
+///
+/// `replicas` is asked only by the rules that need it.
+pub(crate) fn decide(facts: &Facts<'_>, replicas: impl FnOnce() -> ReplicaFacts) -> Decision {
+    if let Some(decision) = by_transaction(facts.transaction) {
+        return decision;
+    }
+    if let Some(reason) = needs_primary(facts) {
+        return primary(reason);
+    }
+    match facts.block {
+        _ if facts.forced => primary(Reason::Forced),
+        Some(block) => in_block(&block, replicas),
+        None => primary(Reason::PrimaryMode),
+    }
+}
+
+fn by_transaction(transaction: InTransaction) -> Option<Decision> {
+    match transaction {
+        InTransaction::No => None,
+        InTransaction::ReadWrite => Some(primary(Reason::Transaction)),
+        InTransaction::ReadOnly(target) => Some(Decision {
+            target,
+            reason: Reason::ReadOnlyTransaction,
+        }),
+    }
+}
+
+fn needs_primary(facts: &Facts<'_>) -> Option<Reason> {
+    let asked = match facts.demand {
+        Demand::Refused => Some(Reason::ReadOnlyRefused),
+        Demand::Scanned(need) => match need {
+            Need::Read => None,
+            Need::Write => Some(Reason::Write),
+            Need::Locking => Some(Reason::Locking),
+            Need::Function(name) => Some(Reason::Function(name.clone())),
+            Need::SessionState => Some(Reason::SessionState),
+            Need::Unknown => Some(Reason::Unknown),
+        },
+    };
+    asked.or(facts.session_state.then_some(Reason::SessionState))
+}
+
+fn in_block(block: &BlockFacts, replicas: impl FnOnce() -> ReplicaFacts) -> Decision {
+    let own_writes = match block.consistency {
+        Consistency::Strong | Consistency::PrimaryPreferred => return primary(Reason::Forced),
+        Consistency::Eventual => OwnWrites::OfThisBlock,
+        Consistency::Session | Consistency::MaxLag(_) => OwnWrites::OfTheContext,
+    };
+    if block.used_primary {
+        return primary(Reason::Stuck);
+    }
+    match (block.pin, own_writes) {
+        (PinFacts::Current, _) | (PinFacts::Behind, OwnWrites::OfThisBlock) => {
+            return replica(Reason::Pinned);
+        }
+        (PinFacts::Behind, OwnWrites::OfTheContext) => return primary(Reason::NotCaughtUp),
+        (PinFacts::None, _) => {}
+    }
+    match (replicas(), own_writes) {
+        (ReplicaFacts::Behind, OwnWrites::OfTheContext) => primary(Reason::NotCaughtUp),
+        (ReplicaFacts::None, _) => primary(Reason::NoReplica),
+        // how far a replica lags is not known yet, and unknown is infinite
+        (ReplicaFacts::Fit, _) if matches!(block.consistency, Consistency::MaxLag(_)) => {
+            primary(Reason::Lagging)
+        }
+        (ReplicaFacts::Fit | ReplicaFacts::Behind, _) => replica(Reason::Distributed),
+    }
+}
+
+/// Which own writes a block insists on seeing.
+#[derive(Clone, Copy)]
+enum OwnWrites {
+    OfThisBlock,
+    OfTheContext,
+}
+
+fn primary(reason: Reason) -> Decision {
+    Decision {
+        target: Role::Primary,
+        reason,
+    }
+}
+
+fn replica(reason: Reason) -> Decision {
+    Decision {
+        target: Role::Replica,
+        reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const READ: Demand<'static> = Demand::Scanned(&Need::Read);
+
+    fn outside() -> Facts<'static> {
+        Facts {
+            demand: READ,
+            transaction: InTransaction::No,
+            session_state: false,
+            forced: false,
+            block: None,
+        }
+    }
+
+    fn block(consistency: Consistency) -> Facts<'static> {
+        Facts {
+            block: Some(BlockFacts {
+                consistency,
+                used_primary: false,
+                pin: PinFacts::None,
+            }),
+            ..outside()
+        }
+    }
+
+    fn with(facts: Facts<'static>, change: impl FnOnce(&mut BlockFacts)) -> Facts<'static> {
+        let mut block = facts.block.unwrap();
+        change(&mut block);
+        Facts {
+            block: Some(block),
+            ..facts
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_applies_wins() {
+        use {Consistency::*, ReplicaFacts as R, Role::*};
+        let session = || block(Session);
+        let stuck = |c| with(block(c), |b| b.used_primary = true);
+        let pinned = |c, pin| with(block(c), |b| b.pin = pin);
+        let demand = |facts, demand| Facts { demand, ..facts };
+        let lag = MaxLag(Duration::from_secs(1));
+        let table = [
+            // 1: a transaction stays where it is
+            (Facts { transaction: InTransaction::ReadWrite, ..session() }, R::Fit, Primary, Reason::Transaction),
+            (Facts { transaction: InTransaction::ReadOnly(Replica), ..stuck(Session) }, R::None, Replica, Reason::ReadOnlyTransaction),
+            (demand(Facts { transaction: InTransaction::ReadOnly(Replica), ..session() }, Demand::Scanned(&Need::Write)), R::Fit, Replica, Reason::ReadOnlyTransaction),
+            // 2: what needs the primary
+            (demand(session(), Demand::Scanned(&Need::Write)), R::Fit, Primary, Reason::Write),
+            (demand(session(), Demand::Scanned(&Need::Locking)), R::Fit, Primary, Reason::Locking),
+            (demand(session(), Demand::Scanned(&Need::SessionState)), R::Fit, Primary, Reason::SessionState),
+            (demand(session(), Demand::Scanned(&Need::Unknown)), R::Fit, Primary, Reason::Unknown),
+            (demand(session(), Demand::Refused), R::Fit, Primary, Reason::ReadOnlyRefused),
+            (Facts { session_state: true, ..session() }, R::Fit, Primary, Reason::SessionState),
+            // 3: asked for
+            (Facts { forced: true, ..outside() }, R::Fit, Primary, Reason::Forced),
+            (Facts { forced: true, ..session() }, R::Fit, Primary, Reason::Forced),
+            (block(Strong), R::Fit, Primary, Reason::Forced),
+            (block(PrimaryPreferred), R::Fit, Primary, Reason::Forced),
+            // 4: not in a block
+            (outside(), R::Fit, Primary, Reason::PrimaryMode),
+            // 5: the block has used the primary
+            (stuck(Session), R::Fit, Primary, Reason::Stuck),
+            (stuck(Eventual), R::Fit, Primary, Reason::Stuck),
+            // 6, 7: the block has a replica
+            (pinned(Session, PinFacts::Current), R::None, Replica, Reason::Pinned),
+            (pinned(Session, PinFacts::Behind), R::Fit, Primary, Reason::NotCaughtUp),
+            (pinned(Eventual, PinFacts::Behind), R::Fit, Replica, Reason::Pinned),
+            // 8, 9, 10: a replica is looked for
+            (session(), R::Fit, Replica, Reason::Distributed),
+            (session(), R::Behind, Primary, Reason::NotCaughtUp),
+            (block(Eventual), R::Behind, Replica, Reason::Distributed),
+            (session(), R::None, Primary, Reason::NoReplica),
+            (block(Eventual), R::None, Primary, Reason::NoReplica),
+            (block(lag), R::Fit, Primary, Reason::Lagging),
+            (block(lag), R::Behind, Primary, Reason::NotCaughtUp),
+        ];
+        for (facts, replicas, target, reason) in table {
+            let expected = Decision { target, reason };
+            assert_eq!(decide(&facts, || replicas), expected, "{facts:?} with {replicas:?}");
+        }
+    }
+}

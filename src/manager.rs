@@ -1,0 +1,174 @@
+//! The r2d2 manager of routed connections.
+
+use std::fmt;
+use std::sync::Arc;
+
+use diesel::r2d2::{CustomizeConnection, Error as PoolError, ManageConnection, Pool};
+use diesel::result::QueryResult;
+
+use crate::backend::ReplicatedConnection;
+use crate::cluster::{Cluster, ClusterConfig, ConfigError, ConnectError, Role};
+use crate::connection::RoutedConnection;
+use crate::error::RoutedError;
+
+/// A pool of routed connections: r2d2's own pool, with everything it can do.
+///
+/// Its size bounds how many requests work at once; the handles in it own no socket.
+pub type RoutedPool<C> = Pool<RoutedConnectionManager<C>>;
+
+/// Makes the handles of a [`RoutedPool`].
+///
+/// ```
+/// use diesel::sqlite::SqliteConnection;
+/// use diesel_routed::{ClusterConfig, RoutedConnectionManager, RoutedPool};
+///
+/// let config = ClusterConfig::new("primary.db").replica("replica.db");
+/// let manager = RoutedConnectionManager::<SqliteConnection>::new(config)?;
+/// let pool: RoutedPool<SqliteConnection> = RoutedPool::new(manager)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct RoutedConnectionManager<C: ReplicatedConnection> {
+    cluster: Cluster<C>,
+}
+
+impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
+    /// Creates a manager; does no I/O, so that it works while the database is down.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration is wrong; the error names the setting and what is accepted.
+    pub fn new(config: ClusterConfig) -> Result<Self, ConfigError> {
+        Cluster::new(config).map(|cluster| Self { cluster })
+    }
+
+    /// Creates a manager and dials each node once, to say at start what is wrong.
+    ///
+    /// Any one node that answers is enough; the others are logged.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration is wrong, or no node answers: then each is named with its cause.
+    pub fn connect(config: ClusterConfig) -> Result<Self, ConnectError> {
+        let manager = Self::new(config)?;
+        manager.cluster.look_around()?;
+        Ok(manager)
+    }
+
+    /// Creates a manager from the environment; see [`ClusterConfig::from_env`].
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new); the error names the variable.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        Self::new(ClusterConfig::from_env()?)
+    }
+
+    /// Adds a function that runs once on every new connection to a node, told the node's role.
+    ///
+    /// For constant settings: they are in force at every checkout, on every node. Functions run
+    /// in the order in which they were added, after the
+    /// [customizer](Self::connection_customizer). An error or a panic is a failed dial.
+    #[must_use]
+    pub fn with_setup(
+        self,
+        setup: impl Fn(&mut C, Role) -> QueryResult<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.cluster.hooks().add_setup(Arc::new(setup));
+        self
+    }
+
+    /// Takes an r2d2 customizer for plain connections and runs it on every connection to a node.
+    ///
+    /// It is the first to speak on a new connection, as an encryption key has to be. Give it
+    /// here and not to the builder of the pool, where it would see handles instead.
+    #[must_use]
+    pub fn connection_customizer(
+        self,
+        customizer: Box<dyn CustomizeConnection<C, PoolError>>,
+    ) -> Self {
+        self.cluster.hooks().set_customizer(customizer.into());
+        self
+    }
+
+    /// Returns the cluster whose handles it makes.
+    pub fn cluster(&self) -> &Cluster<C> {
+        &self.cluster
+    }
+}
+
+impl<C: ReplicatedConnection> ManageConnection for RoutedConnectionManager<C> {
+    type Connection = RoutedConnection<C>;
+    type Error = PoolError;
+
+    /// Makes a handle; does no I/O.
+    fn connect(&self) -> Result<RoutedConnection<C>, PoolError> {
+        Ok(self.cluster.connection())
+    }
+
+    /// Does no I/O: node connections are validated when they are borrowed.
+    fn is_valid(&self, _: &mut RoutedConnection<C>) -> Result<(), PoolError> {
+        Ok(())
+    }
+
+    /// Called when a handle comes back: its node connections go back too.
+    fn has_broken(&self, conn: &mut RoutedConnection<C>) -> bool {
+        conn.give_back();
+        false
+    }
+}
+
+impl<C: ReplicatedConnection> fmt::Debug for RoutedConnectionManager<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RoutedConnectionManager")
+            .field("cluster", &self.cluster)
+            .finish()
+    }
+}
+
+/// Blocks on a pool, for code that holds no connection.
+pub trait RoutedPoolExt<C: ReplicatedConnection> {
+    /// Takes a handle and runs a [`distributed`](RoutedConnection::distributed) block on it.
+    ///
+    /// # Errors
+    ///
+    /// The error of `f`, or [`RoutedError::PoolTimeout`] if no handle came back in time. Code
+    /// that holds a handle of the pool calls `conn.distributed` on it instead: with all handles
+    /// in such hands nobody would get another.
+    fn distributed<T, E, F>(&self, f: F) -> Result<T, E>
+    where
+        F: FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
+        E: From<diesel::result::Error>;
+
+    /// Takes a handle and runs a [`primary`](RoutedConnection::primary) block on it.
+    ///
+    /// # Errors
+    ///
+    /// As [`distributed`](Self::distributed).
+    fn primary<T, E, F>(&self, f: F) -> Result<T, E>
+    where
+        F: FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
+        E: From<diesel::result::Error>;
+}
+
+impl<C: ReplicatedConnection> RoutedPoolExt<C> for RoutedPool<C> {
+    fn distributed<T, E, F>(&self, f: F) -> Result<T, E>
+    where
+        F: FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
+        E: From<diesel::result::Error>,
+    {
+        self.get().map_err(no_handle)?.distributed(f)
+    }
+
+    fn primary<T, E, F>(&self, f: F) -> Result<T, E>
+    where
+        F: FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
+        E: From<diesel::result::Error>,
+    {
+        self.get().map_err(no_handle)?.primary(f)
+    }
+}
+
+pub(crate) fn no_handle(_: diesel::r2d2::PoolError) -> diesel::result::Error {
+    let node = "the pool of handles".to_owned();
+    RoutedError::PoolTimeout { node }.into()
+}

@@ -1,0 +1,114 @@
+//! A connection of a node, lent to a handle.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use diesel::connection::{CacheSize, InstrumentationEvent};
+use diesel::r2d2::PooledConnection;
+
+use super::{Fate, Node, NodeConnection, NodeManager, Permit};
+use crate::backend::ReplicatedConnection;
+
+/// What a lease has taken on that must not reach the next borrower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tenancy {
+    /// Nothing: the connection can go back.
+    Clean,
+    /// Session state (settings, locks, temporary tables, a raw transaction): it is closed at the
+    /// end, never reset, because a reset breaks Diesel's cache of prepared statements.
+    Session,
+    /// The connection is gone.
+    Broken,
+}
+
+/// A node's connection in the hands of one handle; goes back, or is closed, when dropped.
+pub(crate) struct Lease<C: ReplicatedConnection> {
+    node: Arc<Node<C>>,
+    /// `None` only while it is being dropped.
+    pooled: Option<PooledConnection<NodeManager<C>>>,
+    pub(crate) tenancy: Tenancy,
+    /// The handle's instrumentation is on it.
+    pub(crate) instrumented: bool,
+    /// The handle's size of the statement cache is on it.
+    pub(crate) cache_resized: bool,
+    /// Given back after the connection, so that whoever gets it finds a connection free.
+    _permit: Permit,
+    /// A read that came here because no replica answers is counted while it lasts.
+    pub(crate) admission: Option<Permit>,
+}
+
+impl<C: ReplicatedConnection> Lease<C> {
+    pub(super) fn new(
+        node: Arc<Node<C>>,
+        pooled: PooledConnection<NodeManager<C>>,
+        permit: Permit,
+    ) -> Self {
+        Self {
+            node,
+            pooled: Some(pooled),
+            tenancy: Tenancy::Clean,
+            instrumented: false,
+            cache_resized: false,
+            _permit: permit,
+            admission: None,
+        }
+    }
+
+    pub(crate) fn node(&self) -> &Arc<Node<C>> {
+        &self.node
+    }
+
+    pub(crate) fn inner(&mut self) -> &mut NodeConnection<C> {
+        self.pooled
+            .as_mut()
+            .expect("a lease holds its connection until it is dropped")
+    }
+
+    /// The real connection.
+    pub(crate) fn connection(&mut self) -> &mut C {
+        self.inner()
+            .link
+            .as_mut()
+            .expect("only an open connection is lent")
+    }
+
+    /// Notes that the connection broke.
+    pub(crate) fn lose(&mut self) {
+        self.tenancy = Tenancy::Broken;
+        self.node.lost();
+    }
+
+    /// Takes off what the handle has put on.
+    fn take_off(&mut self) {
+        let (instrumented, resized) = (self.instrumented, self.cache_resized);
+        let conn = self.connection();
+        if instrumented {
+            conn.set_instrumentation(|_: InstrumentationEvent<'_>| {});
+        }
+        if resized {
+            conn.set_prepared_statement_cache_size(CacheSize::Unbounded);
+        }
+    }
+}
+
+impl<C: ReplicatedConnection> Drop for Lease<C> {
+    fn drop(&mut self) {
+        let clean = self.tenancy == Tenancy::Clean && !std::thread::panicking();
+        // the drop of a connection is foreign code; a panic in it must not cost the permit
+        let given_back = catch_unwind(AssertUnwindSafe(|| {
+            // closed unless everything below says otherwise, also by a panic
+            self.inner().fate = Fate::Close;
+            if clean && !self.inner().in_transaction() {
+                self.take_off();
+                let inner = self.inner();
+                inner.fate = Fate::Keep;
+                inner.used = Instant::now();
+            }
+            drop(self.pooled.take());
+        }));
+        if given_back.is_err() {
+            log::error!("giving a connection to {} back panicked", self.node.name());
+        }
+    }
+}

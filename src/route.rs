@@ -1,0 +1,243 @@
+//! Blocks without a connection in hand: the ambient entry points.
+//!
+//! [`install`] a pool once, then call [`distributed`] anywhere. Here the connection type has to
+//! be written in each closure (`|conn: &mut RoutedConnection<PgConnection>|`);
+//! [`define_route!`](crate::define_route) makes a module of your own in which it is inferred.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::LazyLock;
+use std::sync::atomic::Ordering;
+
+use diesel::result::Error;
+use parking_lot::RwLock;
+
+use crate::backend::ReplicatedConnection;
+use crate::cluster::{Cluster, Consistency};
+use crate::connection::RoutedConnection;
+use crate::error::RoutedError;
+use crate::manager::{RoutedPool, no_handle};
+
+/// The pools by connection type.
+type Installed = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
+
+/// Protects the list of installed pools; a pool is cloned out of it.
+static INSTALLED: LazyLock<RwLock<Installed>> = LazyLock::new(RwLock::default);
+
+/// Installs the pool that the functions of this module use, one for each connection type.
+///
+/// A later call for the same type replaces it. Two databases of one type need two modules made by
+/// [`define_route!`](crate::define_route).
+pub fn install<C: ReplicatedConnection>(pool: &RoutedPool<C>) {
+    let installed = Ambient::new(pool);
+    let replaced = INSTALLED
+        .write()
+        .insert(TypeId::of::<C>(), Box::new(installed));
+    // the last user of a pool closes its connections: not under the lock
+    drop(replaced);
+}
+
+/// Runs a [`distributed`](RoutedConnection::distributed) block on a handle of its own.
+///
+/// It shares the context of this thread with every other handle. It waits for no place in the
+/// pool: a handle that is idle there is used, and else one beyond the pool's size, so that it may
+/// be called while a handle is held. The connections to each node stay bounded.
+///
+/// # Errors
+///
+/// The error of `f`, and as Diesel's error: [`RoutedError::NotInstalled`] if no pool is
+/// installed, [`RoutedError::TestTransaction`] where a test transaction is open on a handle that
+/// is in use, which another one could not see into.
+pub fn distributed<C, T, E, F>(f: F) -> Result<T, E>
+where
+    C: ReplicatedConnection,
+    F: FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
+    E: From<Error>,
+{
+    on(installed(), |conn| conn.distributed(f))
+}
+
+/// As [`distributed`], with a consistency of its own.
+///
+/// # Errors
+///
+/// As [`distributed`].
+pub fn distributed_with<C, T, E, F>(consistency: Consistency, f: F) -> Result<T, E>
+where
+    C: ReplicatedConnection,
+    F: FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
+    E: From<Error>,
+{
+    on(installed(), |conn| conn.distributed_with(consistency, f))
+}
+
+/// Runs a [`primary`](RoutedConnection::primary) block on a handle of its own.
+///
+/// # Errors
+///
+/// As [`distributed`].
+pub fn primary<C, T, E, F>(f: F) -> Result<T, E>
+where
+    C: ReplicatedConnection,
+    F: FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
+    E: From<Error>,
+{
+    on(installed(), |conn| conn.primary(f))
+}
+
+fn installed<C: ReplicatedConnection>() -> Option<Ambient<C>> {
+    let installed = INSTALLED.read();
+    let ambient = installed.get(&TypeId::of::<C>())?;
+    ambient.downcast_ref::<Ambient<C>>().cloned()
+}
+
+/// A pool and the cluster behind it, for handles beyond the pool's size.
+struct Ambient<C: ReplicatedConnection> {
+    pool: RoutedPool<C>,
+    /// `None` if all handles were in use when the pool was installed.
+    cluster: Option<Cluster<C>>,
+}
+
+impl<C: ReplicatedConnection> Ambient<C> {
+    fn new(pool: &RoutedPool<C>) -> Self {
+        Self {
+            pool: pool.clone(),
+            // r2d2 gives no access to the manager of a pool, but to its connections
+            cluster: pool.get().ok().map(|conn| conn.cluster().clone()),
+        }
+    }
+}
+
+impl<C: ReplicatedConnection> Clone for Ambient<C> {
+    fn clone(&self) -> Self {
+        Self {
+            pool: self.pool.clone(),
+            cluster: self.cluster.clone(),
+        }
+    }
+}
+
+fn on<C, T, E>(
+    ambient: Option<Ambient<C>>,
+    f: impl FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
+) -> Result<T, E>
+where
+    C: ReplicatedConnection,
+    E: From<Error>,
+{
+    let Some(Ambient { pool, cluster }) = ambient else {
+        return Err(Error::from(RoutedError::NotInstalled).into());
+    };
+    if let Some(mut idle) = pool.try_get() {
+        return f(&mut idle);
+    }
+    let Some(cluster) = cluster else {
+        let mut conn = pool.get().map_err(no_handle)?;
+        return f(&mut conn);
+    };
+    if cluster.test_transactions().load(Ordering::Relaxed) > 0 {
+        return Err(Error::from(RoutedError::TestTransaction).into());
+    }
+    f(&mut cluster.connection())
+}
+
+/// The pool of a module made by [`define_route!`](crate::define_route).
+#[doc(hidden)]
+pub struct Slot<C: ReplicatedConnection>(RwLock<Option<Ambient<C>>>);
+
+impl<C: ReplicatedConnection> Slot<C> {
+    #[doc(hidden)]
+    #[allow(clippy::new_without_default)] // made by the macro alone, in a static
+    pub const fn new() -> Self {
+        Self(RwLock::new(None))
+    }
+
+    #[doc(hidden)]
+    pub fn install(&self, pool: &RoutedPool<C>) {
+        let installed = Ambient::new(pool);
+        let replaced = self.0.write().replace(installed);
+        drop(replaced);
+    }
+
+    #[doc(hidden)]
+    pub fn on<T, E: From<Error>>(
+        &self,
+        f: impl FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let ambient = self.0.read().clone();
+        on(ambient, f)
+    }
+}
+
+impl<C: ReplicatedConnection> fmt::Debug for Slot<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Slot")
+    }
+}
+
+/// Makes a module with `install`, `distributed`, `distributed_with` and `primary` for one
+/// connection type, so that closures need no annotation.
+///
+/// Each such module has a pool of its own: make one for each database.
+///
+/// ```
+/// # mod doctest { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use doctest::*; use diesel::prelude::*;
+/// diesel_routed::define_route!(pub mod route for SqliteConnection);
+///
+/// route::install(&pool());
+/// let titles = route::distributed(|conn| posts::table.select(posts::title).load::<String>(conn))?;
+/// # Ok::<(), diesel::result::Error>(())
+/// ```
+#[macro_export]
+macro_rules! define_route {
+    ($visibility:vis mod $name:ident for $connection:ty) => {
+        /// Blocks without a connection in hand, on the pool that was installed last.
+        $visibility mod $name {
+            #[allow(unused_imports)] // the type may be written with its path
+            use super::*;
+
+            static SLOT: $crate::route::Slot<$connection> = $crate::route::Slot::new();
+
+            /// Installs the pool that the functions of this module use.
+            pub fn install(pool: &$crate::RoutedPool<$connection>) {
+                SLOT.install(pool);
+            }
+
+            /// Runs a `distributed` block on a handle of its own.
+            ///
+            /// # Errors
+            ///
+            /// The error of `f`, or why no handle is to be had.
+            pub fn distributed<T, E: From<$crate::__private::Error>>(
+                f: impl FnOnce(&mut $crate::RoutedConnection<$connection>) -> Result<T, E>,
+            ) -> Result<T, E> {
+                SLOT.on(|conn| conn.distributed(f))
+            }
+
+            /// As `distributed`, with a consistency of its own.
+            ///
+            /// # Errors
+            ///
+            /// As `distributed`.
+            pub fn distributed_with<T, E: From<$crate::__private::Error>>(
+                consistency: $crate::Consistency,
+                f: impl FnOnce(&mut $crate::RoutedConnection<$connection>) -> Result<T, E>,
+            ) -> Result<T, E> {
+                SLOT.on(|conn| conn.distributed_with(consistency, f))
+            }
+
+            /// Runs a `primary` block on a handle of its own.
+            ///
+            /// # Errors
+            ///
+            /// As `distributed`.
+            pub fn primary<T, E: From<$crate::__private::Error>>(
+                f: impl FnOnce(&mut $crate::RoutedConnection<$connection>) -> Result<T, E>,
+            ) -> Result<T, E> {
+                SLOT.on(|conn| conn.primary(f))
+            }
+        }
+    };
+}

@@ -1,0 +1,250 @@
+//! What is remembered of statements, so that each is scanned once.
+
+use std::any::TypeId;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use diesel::backend::Backend;
+use diesel::query_builder::{QueryBuilder, QueryFragment, QueryId};
+use diesel::result::QueryResult;
+use parking_lot::RwLock;
+
+use super::{Form, Keeps, Need, Purity, QueryKind, Rules, TransactionEffect};
+
+/// How many refused texts of dynamic queries are remembered; then it begins anew.
+const MAX_TEXTS: usize = 4096;
+
+/// What the replicas of a cluster have refused, shared by all its handles.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    /// Advances with every lesson, so that handles look only when there is something new.
+    generation: AtomicU64,
+    /// Protects the two sets; written once for each refused statement.
+    refused: RwLock<Refused>,
+    hasher: RandomState,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Refused {
+    queries: HashSet<TypeId>,
+    /// Hashes of texts: a collision costs one read on the primary.
+    texts: HashSet<u64>,
+}
+
+impl Learned {
+    fn insert(&self, identity: Identity) -> bool {
+        let mut refused = self.refused.write();
+        let new = match identity {
+            Identity::Query(id) => refused.queries.insert(id),
+            Identity::Text(hash) => {
+                if refused.texts.len() >= MAX_TEXTS {
+                    refused.texts.clear();
+                }
+                refused.texts.insert(hash)
+            }
+            Identity::Ours | Identity::Anything => false,
+        };
+        self.generation.fetch_add(1, Ordering::Release);
+        new
+    }
+}
+
+/// How a statement is recognised when it comes again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Identity {
+    Query(TypeId),
+    Text(u64),
+    /// Made by the router, and never refused.
+    Ours,
+    /// What the user does on the real connection.
+    Anything,
+}
+
+/// A statement as the router sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Statement {
+    kind: QueryKind,
+    identity: Identity,
+    /// What is known beyond the text.
+    refused: Verdict,
+    /// The text of a query whose values are all bound, for the log.
+    text: Option<Arc<str>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    AsScanned,
+    Refused,
+}
+
+impl Statement {
+    pub(crate) fn kind(&self) -> &QueryKind {
+        &self.kind
+    }
+
+    pub(crate) fn was_refused(&self) -> bool {
+        self.refused == Verdict::Refused
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        self.kind.form()
+    }
+
+    pub(crate) fn keeps(&self) -> Keeps {
+        self.kind.session().keeps
+    }
+
+    pub(crate) fn transaction_effect(&self) -> TransactionEffect {
+        self.kind.session().transaction
+    }
+
+    /// Tells whether the statement changes what others can see, as far as is known.
+    pub(crate) fn writes(&self) -> bool {
+        self.form() != Form::Transaction
+            && (self.was_refused()
+                || matches!(
+                    self.kind.need(),
+                    Need::Write | Need::Function(_) | Need::Unknown
+                ))
+    }
+
+    /// Tells whether it marks the context when it runs on the primary: like a write also a read
+    /// that calls a function not known as pure, because nothing refuses it there.
+    pub(crate) fn marks(&self) -> bool {
+        let may_write = matches!(self.kind.need(), Need::Read | Need::Locking)
+            && self.kind.purity() == Purity::Unproven;
+        self.writes() || may_write
+    }
+
+    /// A read that the router makes itself.
+    pub(crate) fn read() -> Self {
+        Self::of_ours(QueryKind::new(Form::Read, Need::Read))
+    }
+
+    /// A call that Diesel makes of several statements, one of which writes.
+    pub(crate) fn write() -> Self {
+        Self::of_ours(QueryKind::new(Form::Other, Need::Write))
+    }
+
+    /// Whatever the user does on the real connection: also what stays in its session.
+    pub(crate) fn anything() -> Self {
+        let mut kind = QueryKind::new(Form::Other, Need::Write);
+        kind.keep_state();
+        Self {
+            identity: Identity::Anything,
+            ..Self::of_ours(kind)
+        }
+    }
+
+    pub(crate) fn is_anything(&self) -> bool {
+        self.identity == Identity::Anything
+    }
+
+    fn of_ours(kind: QueryKind) -> Self {
+        Self {
+            kind,
+            identity: Identity::Ours,
+            refused: Verdict::AsScanned,
+            text: None,
+        }
+    }
+
+    /// The same statement after a replica has refused it.
+    pub(crate) fn refused(&self) -> Self {
+        Self {
+            refused: Verdict::Refused,
+            ..self.clone()
+        }
+    }
+
+    /// Remembers that a replica refused it, and tells whether that is new.
+    pub(crate) fn learn(&self, learned: &Learned) -> bool {
+        learned.insert(self.identity)
+    }
+
+    /// What the log may say of it: the text only if all its values are bound.
+    pub(crate) fn describe(&self) -> &str {
+        self.text.as_deref().unwrap_or("a dynamic query")
+    }
+}
+
+/// What one handle remembers of typed queries.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    kinds: HashMap<TypeId, (QueryKind, Arc<str>)>,
+    generation: u64,
+    refused: Refused,
+}
+
+impl Known {
+    /// Says what a query needs; typed queries are turned into SQL and scanned once.
+    pub(crate) fn look_up<DB, T>(
+        &mut self,
+        query: &T,
+        backend: &DB,
+        rules: &Rules,
+        learned: &Learned,
+    ) -> QueryResult<Statement>
+    where
+        DB: Backend,
+        DB::QueryBuilder: Default,
+        T: QueryFragment<DB> + QueryId,
+    {
+        self.catch_up(learned);
+        let id = T::query_id();
+        if let Some((id, (kind, text))) = id.and_then(|id| Some((id, self.kinds.get(&id)?))) {
+            return Ok(self.statement(kind.clone(), Identity::Query(id), Some(Arc::clone(text))));
+        }
+        let mut builder = DB::QueryBuilder::default();
+        query.to_sql(&mut builder, backend)?;
+        let sql = builder.finish();
+        let kind = rules.classify(&sql);
+        match id {
+            // a fragment may vary its text under one id; then it says so
+            Some(id) if query.is_safe_to_cache_prepared(backend)? => {
+                let text: Arc<str> = sql.into();
+                self.kinds.insert(id, (kind.clone(), Arc::clone(&text)));
+                Ok(self.statement(kind, Identity::Query(id), Some(text)))
+            }
+            _ => Ok(self.dynamic(kind, &sql, learned)),
+        }
+    }
+
+    /// Says what a text needs.
+    pub(crate) fn look_up_text(&mut self, sql: &str, rules: &Rules, learned: &Learned) -> Statement {
+        self.catch_up(learned);
+        self.dynamic(rules.classify(sql), sql, learned)
+    }
+
+    fn dynamic(&self, kind: QueryKind, sql: &str, learned: &Learned) -> Statement {
+        let identity = Identity::Text(learned.hasher.hash_one(sql));
+        self.statement(kind, identity, None)
+    }
+
+    fn statement(&self, kind: QueryKind, identity: Identity, text: Option<Arc<str>>) -> Statement {
+        let refused = match identity {
+            Identity::Query(id) => self.refused.queries.contains(&id),
+            Identity::Text(hash) => self.refused.texts.contains(&hash),
+            Identity::Ours | Identity::Anything => false,
+        };
+        Statement {
+            kind,
+            identity,
+            refused: match refused {
+                true => Verdict::Refused,
+                false => Verdict::AsScanned,
+            },
+            text,
+        }
+    }
+
+    fn catch_up(&mut self, learned: &Learned) {
+        let generation = learned.generation.load(Ordering::Acquire);
+        if generation != self.generation {
+            self.generation = generation;
+            self.refused = learned.refused.read().clone();
+        }
+    }
+}

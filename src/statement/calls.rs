@@ -1,0 +1,66 @@
+//! Which names before a parenthesis are calls, and what the calls mean.
+use super::functions::Function;
+use super::kind::{FunctionName, Keeps, Need, Purity, QueryKind};
+use super::rules::{Identifier, Quoting, Rules, UnknownFunctions};
+use super::scan::is_any;
+use super::single::Before;
+
+/// The last name in the text, with its schema, and what stands before both.
+#[derive(Clone, Copy)]
+pub(super) struct Name<'a> {
+    schema: Option<Identifier<'a>>,
+    last: Identifier<'a>,
+    before: Before,
+}
+
+impl<'a> Name<'a> {
+    pub(super) const NONE: Self = Self {
+        schema: None,
+        last: Identifier {
+            text: "",
+            quoting: Quoting::Bare,
+        },
+        before: Before::Start,
+    };
+
+    /// The name that begins with or is continued by this identifier.
+    pub(super) fn then(self, last: Identifier<'a>, before: Before, before_dot: Before) -> Self {
+        let continued = before == Before::Dot && before_dot.is_name();
+        Self {
+            schema: continued.then_some(self.last),
+            last,
+            before: if continued { self.before } else { before },
+        }
+    }
+
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.last.text.eq_ignore_ascii_case(text)
+    }
+
+    pub(super) fn is_any(&self, names: &[&str]) -> bool {
+        is_any(self.last.text, names)
+    }
+
+    /// Notes in `kind` what this name, with a parenthesis behind it, calls.
+    pub(super) fn call(&self, rules: &Rules, kind: &mut QueryKind) {
+        if self.before.announces_type_or_alias() {
+            return;
+        }
+        match rules.function(self.schema, self.last) {
+            Function::Pure => {}
+            Function::Primary(name) => kind.raise(Need::Function(name)),
+            Function::Session(name) => {
+                kind.raise(Need::Function(name));
+                kind.session.keeps = Keeps::State;
+            }
+            // behind a closed parenthesis stands no call, only an alias: `(VALUES (1)) t(a)`
+            Function::Unknown if self.before == Before::Close => {}
+            Function::Unknown => {
+                kind.calls = Purity::Unproven;
+                if rules.unknown() == UnknownFunctions::Primary {
+                    kind.raise(Need::Function(FunctionName::seen(self.last.text)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! One pass over a text: its statements, one after the other.
+use super::Dialect;
+use super::keyword::Keyword;
+use super::kind::{Form, Need, QueryKind};
+use super::lexer::{Conditional, Lexer, Scope, Token};
+use super::rules::{Identifier, Quoting, Rules};
+use super::single::{Before, Head, Single};
+
+/// Tells what a text needs. Comments that only some servers run are read both ways, and the worse reading counts.
+pub(super) fn scan(rules: &Rules, sql: &str) -> QueryKind {
+    let (mut kind, depends_on_version) = Scanner::new(rules, sql, Conditional::Run).run();
+    if depends_on_version {
+        let (other, _) = Scanner::new(rules, sql, Conditional::Skip).run();
+        if kind.form != other.form {
+            kind.form = Form::Batch;
+        }
+        kind.absorb(other);
+    }
+    kind
+}
+
+struct Scanner<'a> {
+    rules: &'a Rules,
+    lexer: Lexer<'a>,
+    single: Single<'a>,
+    /// What the statements before this one came to.
+    earlier: Option<QueryKind>,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(rules: &'a Rules, sql: &'a str, conditional: Conditional) -> Self {
+        Self {
+            rules,
+            lexer: Lexer::new(rules.dialect(), sql, conditional),
+            single: Single::new(rules.dialect()),
+            earlier: None,
+        }
+    }
+
+    /// The second answer is whether it depends on the server's version.
+    fn run(mut self) -> (QueryKind, bool) {
+        loop {
+            let token = self.lexer.next();
+            let keyword = match token {
+                Token::Word(text) => self.single.keyword(text),
+                _ => Keyword::Plain,
+            };
+            self.single.expect(token, keyword);
+            let meaning = match token {
+                Token::Word(text) => self.word(text, keyword),
+                Token::Quoted(text) => self.quoted(text),
+                Token::Open => self.open(),
+                Token::Close => self.single.close(),
+                Token::Comma => Before::Comma,
+                Token::Dot => self.dot(),
+                Token::Cast => Before::Cast,
+                Token::Assign => self.assign(),
+                Token::Variable(scope, name) => self.variable(scope, name),
+                Token::Text | Token::Number(_) | Token::Parameter => Before::Value,
+                Token::Symbol(byte) => Before::Symbol(byte),
+                Token::Semicolon if self.single.ends_at_semicolon() => {
+                    self.end_statement();
+                    continue;
+                }
+                Token::Semicolon => Before::Symbol(b';'),
+                Token::Broken | Token::End => return self.finish(token),
+            };
+            self.single.advance(meaning);
+        }
+    }
+
+    fn word(&mut self, text: &'a str, keyword: Keyword) -> Before {
+        let single = &mut self.single;
+        single.name(Identifier {
+            text,
+            quoting: Quoting::Bare,
+        });
+        match single.head {
+            Head::Awaited => single.begin(keyword),
+            Head::Explain => single.explain(keyword),
+            Head::Is(head) => single.follow(head, keyword, text),
+            Head::With => {}
+        }
+        single.query_word(keyword);
+        Before::Word(keyword)
+    }
+
+    fn quoted(&mut self, text: &'a str) -> Before {
+        self.single.name(Identifier {
+            text,
+            quoting: Quoting::Quoted,
+        });
+        if self.single.head == Head::Explain {
+            self.single.explain(Keyword::Plain);
+        }
+        Before::Quoted
+    }
+
+    fn open(&mut self) -> Before {
+        let single = &mut self.single;
+        let calls = match single.head {
+            Head::Awaited | Head::Explain | Head::Is(Keyword::Pragma) => false,
+            Head::With | Head::Is(_) => single.before.is_name() && !single.in_with_list(),
+        };
+        if calls {
+            single.name.call(self.rules, &mut single.kind);
+        }
+        single.open()
+    }
+
+    /// Behind PostgreSQL's `pg_temp` stands an object of this session alone.
+    fn dot(&mut self) -> Before {
+        let single = &mut self.single;
+        if self.rules.dialect() == Dialect::Postgres && single.before.is_name() && single.name.is("pg_temp") {
+            single.kind.raise(Need::SessionState);
+            single.kind.keep_state();
+        }
+        Before::Dot
+    }
+
+    /// MySQL sets a user variable; elsewhere it only passes an argument by name.
+    fn assign(&mut self) -> Before {
+        if self.rules.dialect() == Dialect::Mysql {
+            self.single.kind.raise(Need::SessionState);
+            self.single.kind.keep_state();
+        }
+        Before::Assign
+    }
+
+    fn variable(&mut self, scope: Scope, name: &str) -> Before {
+        let (variable_of, last) = name.rsplit_once('.').unwrap_or(("", name));
+        if scope == Scope::User || is_any(last, SESSION_VARIABLES) {
+            self.single.kind.raise(Need::SessionState);
+        }
+        let global = variable_of.eq_ignore_ascii_case("global");
+        if scope == Scope::System && !global && last.eq_ignore_ascii_case("autocommit") {
+            return Before::Word(Keyword::Autocommit);
+        }
+        Before::Value
+    }
+
+    fn end_statement(&mut self) {
+        let single = std::mem::replace(&mut self.single, Single::new(self.rules.dialect()));
+        let Some(kind) = single.finish() else {
+            return;
+        };
+        match &mut self.earlier {
+            Some(earlier) => {
+                earlier.form = Form::Batch;
+                earlier.absorb(kind);
+            }
+            None => self.earlier = Some(kind),
+        }
+    }
+
+    fn finish(mut self, last: Token) -> (QueryKind, bool) {
+        if last == Token::Broken {
+            self.single.not_understood();
+        }
+        self.end_statement();
+        let mut kind = self
+            .earlier
+            .unwrap_or(QueryKind::new(Form::Other, Need::Unknown));
+        if kind.form == Form::Batch {
+            kind.raise(Need::Unknown);
+        }
+        (kind, self.lexer.saw_conditional())
+    }
+}
+
+/// MySQL system variables that tell what this very connection did.
+const SESSION_VARIABLES: &[&str] = &[
+    "error_count",
+    "gtid_next",
+    "identity",
+    "in_transaction",
+    "insert_id",
+    "last_gtid",
+    "last_insert_id",
+    "pseudo_thread_id",
+    "warning_count",
+];
+
+/// Whether a word is one of these, in any case.
+pub(super) fn is_any(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|other| word.eq_ignore_ascii_case(other))
+}

@@ -1,0 +1,352 @@
+//! One statement: its parentheses and `WITH` lists, and what holds in every statement.
+use super::Dialect;
+use super::calls::Name;
+use super::keyword::Keyword;
+use super::kind::{Form, FunctionName, Need, QueryKind, TransactionEffect};
+use super::lexer::{Scope, Token};
+use super::rules::Identifier;
+use super::scan::is_any;
+
+/// What a token means to those behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    Start,
+    Word(Keyword),
+    Quoted,
+    Value,
+    Open,
+    Close,
+    /// The end of `DISTINCT ON (..)` or `OPERATOR(..)`, behind which an expression may begin.
+    CloseOfPrefix,
+    Comma,
+    Dot,
+    Cast,
+    Assign,
+    Symbol(u8),
+}
+
+impl Before {
+    pub(super) fn is(self, keyword: Keyword) -> bool {
+        self == Self::Word(keyword)
+    }
+
+    pub(super) fn is_name(self) -> bool {
+        matches!(self, Self::Word(_) | Self::Quoted)
+    }
+
+    /// Behind `AS` and `::` a name with a parenthesis is a type, `varchar(10)`, or an alias, `t(a, b)`.
+    pub(super) fn announces_type_or_alias(self) -> bool {
+        self == Self::Cast || self.is(Keyword::As)
+    }
+
+    pub(super) fn announces_value(self) -> bool {
+        matches!(self, Self::Assign | Self::Symbol(b'='))
+    }
+
+    fn changes_rows(self) -> bool {
+        matches!(self, Self::Word(keyword) if keyword.changes_rows())
+    }
+}
+
+/// What is known of the kind of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// At most parentheses have been seen.
+    Awaited,
+    /// `EXPLAIN` or `DESCRIBE` has been seen, but not what it explains.
+    Explain,
+    /// A `WITH` list has begun; what it is for has not.
+    With,
+    /// The word that says what the statement does.
+    Is(Keyword),
+}
+
+/// The statement that is being read.
+pub(super) struct Single<'a> {
+    pub(super) dialect: Dialect,
+    pub(super) kind: QueryKind,
+    pub(super) head: Head,
+    /// The last token, and the one before it.
+    pub(super) before: Before,
+    pub(super) before2: Before,
+    pub(super) name: Name<'a>,
+    pub(super) depth: u32,
+    /// The depth of the head: a statement may stand in parentheses.
+    base: u32,
+    /// Where a `WITH` list has not come to its query yet.
+    with_lists: Depths,
+    /// The parentheses of prefixes, see [`Before::CloseOfPrefix`].
+    prefixes: Depths,
+    /// A part of a `WITH` list changes rows.
+    part_changes_rows: bool,
+    pub(super) explained: Explained,
+    pub(super) body: Body,
+}
+
+/// Whether a statement is only explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Explained {
+    No,
+    Yes,
+}
+
+/// The body of a routine, in which semicolons end no statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    None,
+    /// The statement makes a routine.
+    Awaited,
+    /// So many `BEGIN` and `CASE` are open.
+    Open(u32),
+}
+
+impl<'a> Single<'a> {
+    pub(super) fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            kind: QueryKind::new(Form::Other, Need::Read),
+            head: Head::Awaited,
+            before: Before::Start,
+            before2: Before::Start,
+            name: Name::NONE,
+            depth: 0,
+            base: 0,
+            with_lists: Depths::default(),
+            prefixes: Depths::default(),
+            part_changes_rows: false,
+            explained: Explained::No,
+            body: Body::None,
+        }
+    }
+
+    /// A word behind a dot, or in a query behind `AS`, is a name whatever it spells.
+    pub(super) fn keyword(&self, word: &str) -> Keyword {
+        let labels = self.before.is(Keyword::As) && self.kind.form == Form::Read;
+        if labels || self.before == Before::Dot {
+            return Keyword::Plain;
+        }
+        Keyword::of(word)
+    }
+
+    pub(super) fn advance(&mut self, meaning: Before) {
+        self.before2 = self.before;
+        self.before = meaning;
+    }
+
+    pub(super) fn name(&mut self, identifier: Identifier<'a>) {
+        self.name = self.name.then(identifier, self.before, self.before2);
+    }
+
+    /// The statement begins here with a word that says what it does.
+    pub(super) fn starts(&mut self, keyword: Keyword, kind: QueryKind) {
+        self.kind = kind;
+        self.base = self.depth;
+        if keyword == Keyword::With {
+            self.head = Head::With;
+            self.with_lists.set(self.depth);
+        } else {
+            self.head = Head::Is(keyword);
+        }
+    }
+
+    pub(super) fn not_understood(&mut self) {
+        self.kind.raise(Need::Unknown);
+        self.kind.form = Form::Other;
+        self.head = Head::Is(Keyword::Plain);
+    }
+
+    /// What the tokens before said of the one that comes now.
+    pub(super) fn expect(&mut self, token: Token, keyword: Keyword) {
+        let names = matches!(token, Token::Word(_) | Token::Quoted(_));
+        if self.before.is(Keyword::Into) && self.kind.form == Form::Read {
+            self.select_into(token, keyword);
+        } else if self.before2 == Before::Open && self.before.changes_rows() && names {
+            self.part_changes_rows();
+        } else if self.before.is(Keyword::End) {
+            self.end_of_block(keyword);
+        } else if self.before.announces_value() && self.before2.is(Keyword::Autocommit) {
+            self.autocommit(token, keyword);
+        } else if self.head == Head::Is(Keyword::Pragma) {
+            self.pragma_argument();
+        }
+        let may_begin = matches!(
+            token,
+            Token::Word(_) | Token::Open | Token::Close | Token::Semicolon | Token::End
+        );
+        if self.head == Head::Awaited && !may_begin {
+            self.not_understood();
+        }
+    }
+
+    /// `SELECT .. INTO` a variable of the session, else a table or a file.
+    fn select_into(&mut self, token: Token, keyword: Keyword) {
+        match token {
+            Token::Variable(Scope::User, _) => {
+                self.kind.raise(Need::SessionState);
+                self.kind.keep_state();
+            }
+            _ => self.kind.raise(Need::Write),
+        }
+        if keyword == Keyword::Temporary {
+            self.kind.keep_state();
+        }
+    }
+
+    /// `WITH x AS (DELETE FROM ..)`
+    fn part_changes_rows(&mut self) {
+        self.part_changes_rows = true;
+        self.kind.raise(Need::Write);
+        self.kind.form = Form::Other;
+    }
+
+    /// `END` closes a block of a routine's body, but `END IF` and `END LOOP` do not.
+    fn end_of_block(&mut self, keyword: Keyword) {
+        if let Body::Open(open) = &mut self.body {
+            if !matches!(keyword, Keyword::If | Keyword::Loop | Keyword::For) {
+                *open = open.saturating_sub(1);
+            }
+        }
+    }
+
+    /// MySQL: every statement after `SET autocommit = 0` is in a transaction.
+    fn autocommit(&mut self, token: Token, keyword: Keyword) {
+        let stays_on = match token {
+            Token::Number(number) => number == "1",
+            Token::Word(word) => keyword == Keyword::On || is_any(word, &["true", "default"]),
+            _ => false,
+        };
+        if self.head == Head::Is(Keyword::Set) && !stays_on {
+            self.kind.session.transaction = TransactionEffect::Opens;
+        }
+    }
+
+    /// What a word means wherever it stands.
+    pub(super) fn query_word(&mut self, keyword: Keyword) {
+        use Keyword::*;
+        let for_row_lock = matches!(keyword, Update | Share | No | Key) && self.before.is(For);
+        let in_share_mode = keyword == Share && self.before.is(In) && self.before2.is(Lock);
+        if for_row_lock || in_share_mode {
+            self.kind.raise(Need::Locking);
+        }
+        match keyword {
+            For if self.before.is(Value) && self.before2.is(Next) => {
+                let name = FunctionName::built_in("next value for");
+                self.kind.raise(Need::Function(name));
+            }
+            CalcFoundRows => self.kind.raise(Need::SessionState),
+            With if self.before == Before::Open => self.with_lists.set(self.depth),
+            _ if keyword.starts_query() || keyword.changes_rows() => self.end_with_list(keyword),
+            _ => {}
+        }
+    }
+}
+
+/// Parentheses and `WITH` lists.
+impl Single<'_> {
+    /// In a `WITH` list names with a parenthesis are its parts: `WITH x (a, b) AS (..)`.
+    pub(super) fn in_with_list(&self) -> bool {
+        self.with_lists.has(self.depth)
+    }
+
+    /// The word that a `WITH` list is for, unless it only names a part of the list.
+    fn end_with_list(&mut self, keyword: Keyword) {
+        let names_part = self.before == Before::Comma
+            || self.before.is(Keyword::With)
+            || self.before.is(Keyword::Recursive);
+        if !self.in_with_list() || names_part {
+            return;
+        }
+        self.with_lists.clear(self.depth);
+        let of_statement = self.head == Head::With && self.depth == self.base;
+        if of_statement {
+            self.head = Head::Is(keyword);
+        }
+        if keyword.changes_rows() {
+            self.kind.raise(Need::Write);
+            self.part_changes_rows |= !of_statement;
+            self.kind.form = if self.part_changes_rows {
+                Form::Other
+            } else {
+                Form::Dml
+            };
+        }
+    }
+
+    pub(super) fn open(&mut self) -> Before {
+        if self.in_with_list() && !self.before.is_name() {
+            // the query that the list is for stands in parentheses
+            self.with_lists.clear(self.depth);
+            if self.head == Head::With && self.depth == self.base {
+                self.head = Head::Is(Keyword::Select);
+            }
+        }
+        self.depth += 1;
+        if self.depth >= Depths::LIMIT {
+            self.kind.raise(Need::Unknown);
+        }
+        self.with_lists.clear(self.depth);
+        self.prefixes.clear(self.depth);
+        let distinct_on = self.before.is(Keyword::On) && self.before2.is(Keyword::Distinct);
+        if distinct_on || self.before.is(Keyword::Operator) {
+            self.prefixes.set(self.depth);
+        }
+        Before::Open
+    }
+
+    pub(super) fn close(&mut self) -> Before {
+        let prefix = self.prefixes.has(self.depth);
+        match self.depth.checked_sub(1) {
+            Some(depth) => self.depth = depth,
+            None => self.kind.raise(Need::Unknown),
+        }
+        if prefix {
+            Before::CloseOfPrefix
+        } else {
+            Before::Close
+        }
+    }
+
+    /// Whether a semicolon here ends the statement: not in parentheses, nor in a routine's body.
+    pub(super) fn ends_at_semicolon(&self) -> bool {
+        self.depth == 0 && !matches!(self.body, Body::Open(1..))
+    }
+
+    /// What the statement came to; `None` if there was none.
+    pub(super) fn finish(mut self) -> Option<QueryKind> {
+        if self.before == Before::Start && self.kind.need == Need::Read {
+            return None;
+        }
+        if !matches!(self.head, Head::Is(_)) || self.depth != 0 {
+            self.not_understood();
+        }
+        if self.explained == Explained::Yes && self.kind.form != Form::Read {
+            self.kind.form = Form::Other;
+        }
+        Some(self.kind)
+    }
+}
+
+/// A set of depths.
+#[derive(Clone, Copy, Default)]
+struct Depths(u128);
+
+impl Depths {
+    /// Deeper text is not understood.
+    const LIMIT: u32 = u128::BITS;
+
+    fn has(self, depth: u32) -> bool {
+        self.0 & Self::bit(depth) != 0
+    }
+
+    fn set(&mut self, depth: u32) {
+        self.0 |= Self::bit(depth);
+    }
+
+    fn clear(&mut self, depth: u32) {
+        self.0 &= !Self::bit(depth);
+    }
+
+    fn bit(depth: u32) -> u128 {
+        1_u128.checked_shl(depth).unwrap_or(0)
+    }
+}
