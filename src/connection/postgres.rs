@@ -1,7 +1,8 @@
 //! What PostgreSQL alone offers: COPY, transactions with options, looked-up types.
 
 use diesel::connection::{AnsiTransactionManager, WithMetadataLookup};
-use diesel::pg::query_builder::copy::{CopyFromQuery, ExecuteCopyFromDsl};
+use diesel::pg::CopyFromQuery;
+use diesel::prelude::ExecuteCopyFromDsl;
 use diesel::pg::{GetPgMetadataCache, PgConnection, PgMetadataCache, PgMetadataLookup};
 use diesel::result::Error;
 

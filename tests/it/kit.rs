@@ -1,0 +1,136 @@
+//! What the tests share: a cluster with tables, a routed pool on it, and who answered.
+
+use diesel_routed::{ClusterConfig, NodeConfig};
+
+use crate::support::Cluster;
+
+diesel::table! {
+    node_name (name) {
+        name -> Text,
+    }
+}
+
+diesel::table! {
+    note (id) {
+        id -> Integer,
+        body -> Text,
+    }
+}
+
+diesel::allow_tables_to_appear_in_same_query!(node_name, note);
+
+/// A configuration for the cluster whose nodes are called as they call themselves.
+pub fn config(cluster: &Cluster) -> ClusterConfig {
+    let node = |place: usize| NodeConfig::new(cluster.url(place)).name(&format!("n{place}"));
+    (1..cluster.len()).fold(ClusterConfig::new(node(0)), |config, place| {
+        config.replica(node(place))
+    })
+}
+
+/// Defines `Conn`, `Pool`, `cluster(replicas)` and `db(replicas)` for one database.
+macro_rules! backend {
+    ($name:ident, $feature:literal, $connection:ty, $start:path, $id:literal) => {
+        #[cfg(feature = $feature)]
+        #[allow(dead_code)] // not every database takes part in every test
+        pub mod $name {
+            pub use super::{node_name, note};
+            use crate::support::Cluster;
+            use diesel::prelude::*;
+            use diesel_routed::{
+                ClusterConfig, RoutedConnection, RoutedConnectionManager, RoutedPool,
+            };
+
+            pub type Plain = $connection;
+            pub type Conn = RoutedConnection<Plain>;
+            pub type Pool = RoutedPool<Plain>;
+
+            /// The type of a primary key that counts by itself.
+            pub const ID: &str = $id;
+
+            /// A cluster and a routed pool on it. The pool goes first.
+            pub struct Db {
+                pub pool: Pool,
+                pub cluster: Cluster,
+            }
+
+            /// Starts a cluster that holds the table `note`, empty.
+            pub fn cluster(replicas: usize) -> Cluster {
+                let cluster = $start(replicas);
+                let create = format!("CREATE TABLE note (id {ID}, body VARCHAR(200) NOT NULL)");
+                Plain::establish(&cluster.url(0))
+                    .and_then(|mut conn| {
+                        use diesel::connection::SimpleConnection;
+                        conn.batch_execute(&create).expect("the table is new");
+                        Ok(())
+                    })
+                    .expect("the primary takes connections");
+                cluster.wait_replicated();
+                cluster
+            }
+
+            pub fn db(replicas: usize) -> Db {
+                db_with(replicas, |config| config)
+            }
+
+            pub fn db_with(
+                replicas: usize,
+                change: impl FnOnce(ClusterConfig) -> ClusterConfig,
+            ) -> Db {
+                let cluster = cluster(replicas);
+                let pool = pool(change(super::config(&cluster)));
+                Db { pool, cluster }
+            }
+
+            pub fn pool(config: ClusterConfig) -> Pool {
+                let manager = RoutedConnectionManager::new(config).expect("a right configuration");
+                RoutedPool::new(manager).expect("handles are made without I/O")
+            }
+
+            /// The name of the node that answers a read now.
+            pub fn who(conn: &mut Conn) -> String {
+                node_name::table
+                    .select(node_name::name)
+                    .first(conn)
+                    .expect("every node has a name")
+            }
+
+            pub fn write(conn: &mut Conn, body: &str) {
+                diesel::insert_into(note::table)
+                    .values(note::body.eq(body))
+                    .execute(conn)
+                    .expect("the primary takes a note");
+            }
+
+            /// The bodies of all notes, read where the connection reads.
+            pub fn bodies(conn: &mut Conn) -> Vec<String> {
+                note::table
+                    .select(note::body)
+                    .order(note::id)
+                    .load(conn)
+                    .expect("notes can be read")
+            }
+        }
+    };
+}
+
+backend!(
+    postgres,
+    "postgres",
+    diesel::pg::PgConnection,
+    Cluster::postgres,
+    "SERIAL PRIMARY KEY"
+);
+backend!(
+    mariadb,
+    "mysql",
+    diesel::mysql::MysqlConnection,
+    Cluster::mariadb,
+    "INTEGER PRIMARY KEY AUTO_INCREMENT"
+);
+backend!(
+    sqlite,
+    "sqlite",
+    diesel::sqlite::SqliteConnection,
+    Cluster::sqlite,
+    "INTEGER PRIMARY KEY AUTOINCREMENT"
+);

@@ -1,0 +1,16 @@
+//! The crate on real replicated servers.
+//!
+//! What holds for every database lives in `every/` and is compiled once for each. Which node
+//! answered is told by data: every node holds its own name.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod kit;
+
+#[cfg(feature = "mysql")]
+mod mariadb;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;

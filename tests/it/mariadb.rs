@@ -1,0 +1,4 @@
+use crate::kit::mariadb as backend;
+
+#[path = "every/seed.rs"]
+mod seed;

@@ -1,0 +1,4 @@
+use crate::kit::postgres as backend;
+
+#[path = "every/seed.rs"]
+mod seed;
