@@ -280,19 +280,95 @@ mod tests {
         let lag = MaxLag(Duration::from_secs(1));
         let table = [
             // 1: a transaction stays where it is
-            (Facts { transaction: InTransaction::ReadWrite, ..session() }, R::Fit, Primary, Reason::Transaction),
-            (Facts { transaction: InTransaction::ReadOnly(Replica), ..stuck(Session) }, R::None, Replica, Reason::ReadOnlyTransaction),
-            (demand(Facts { transaction: InTransaction::ReadOnly(Replica), ..session() }, Demand::Scanned(&Need::Write)), R::Fit, Replica, Reason::ReadOnlyTransaction),
+            (
+                Facts {
+                    transaction: InTransaction::ReadWrite,
+                    ..session()
+                },
+                R::Fit,
+                Primary,
+                Reason::Transaction,
+            ),
+            (
+                Facts {
+                    transaction: InTransaction::ReadOnly(Replica),
+                    ..stuck(Session)
+                },
+                R::None,
+                Replica,
+                Reason::ReadOnlyTransaction,
+            ),
+            (
+                demand(
+                    Facts {
+                        transaction: InTransaction::ReadOnly(Replica),
+                        ..session()
+                    },
+                    Demand::Scanned(&Need::Write),
+                ),
+                R::Fit,
+                Replica,
+                Reason::ReadOnlyTransaction,
+            ),
             // 2: what needs the primary
-            (demand(session(), Demand::Scanned(&Need::Write)), R::Fit, Primary, Reason::Write),
-            (demand(session(), Demand::Scanned(&Need::Locking)), R::Fit, Primary, Reason::Locking),
-            (demand(session(), Demand::Scanned(&Need::SessionState)), R::Fit, Primary, Reason::SessionState),
-            (demand(session(), Demand::Scanned(&Need::Unknown)), R::Fit, Primary, Reason::Unknown),
-            (demand(session(), Demand::Refused), R::Fit, Primary, Reason::ReadOnlyRefused),
-            (Facts { session_state: true, ..session() }, R::Fit, Primary, Reason::SessionState),
+            (
+                demand(session(), Demand::Scanned(&Need::Write)),
+                R::Fit,
+                Primary,
+                Reason::Write,
+            ),
+            (
+                demand(session(), Demand::Scanned(&Need::Locking)),
+                R::Fit,
+                Primary,
+                Reason::Locking,
+            ),
+            (
+                demand(session(), Demand::Scanned(&Need::SessionState)),
+                R::Fit,
+                Primary,
+                Reason::SessionState,
+            ),
+            (
+                demand(session(), Demand::Scanned(&Need::Unknown)),
+                R::Fit,
+                Primary,
+                Reason::Unknown,
+            ),
+            (
+                demand(session(), Demand::Refused),
+                R::Fit,
+                Primary,
+                Reason::ReadOnlyRefused,
+            ),
+            (
+                Facts {
+                    session_state: true,
+                    ..session()
+                },
+                R::Fit,
+                Primary,
+                Reason::SessionState,
+            ),
             // 3: asked for
-            (Facts { forced: true, ..outside() }, R::Fit, Primary, Reason::Forced),
-            (Facts { forced: true, ..session() }, R::Fit, Primary, Reason::Forced),
+            (
+                Facts {
+                    forced: true,
+                    ..outside()
+                },
+                R::Fit,
+                Primary,
+                Reason::Forced,
+            ),
+            (
+                Facts {
+                    forced: true,
+                    ..session()
+                },
+                R::Fit,
+                Primary,
+                Reason::Forced,
+            ),
             (block(Strong), R::Fit, Primary, Reason::Forced),
             (block(PrimaryPreferred), R::Fit, Primary, Reason::Forced),
             // 4: not in a block
@@ -301,9 +377,24 @@ mod tests {
             (stuck(Session), R::Fit, Primary, Reason::Stuck),
             (stuck(Eventual), R::Fit, Primary, Reason::Stuck),
             // 6, 7: the block has a replica
-            (pinned(Session, PinFacts::Current), R::None, Replica, Reason::Pinned),
-            (pinned(Session, PinFacts::Behind), R::Fit, Primary, Reason::NotCaughtUp),
-            (pinned(Eventual, PinFacts::Behind), R::Fit, Replica, Reason::Pinned),
+            (
+                pinned(Session, PinFacts::Current),
+                R::None,
+                Replica,
+                Reason::Pinned,
+            ),
+            (
+                pinned(Session, PinFacts::Behind),
+                R::Fit,
+                Primary,
+                Reason::NotCaughtUp,
+            ),
+            (
+                pinned(Eventual, PinFacts::Behind),
+                R::Fit,
+                Replica,
+                Reason::Pinned,
+            ),
             // 8, 9, 10: a replica is looked for
             (session(), R::Fit, Replica, Reason::Distributed),
             (session(), R::Behind, Primary, Reason::NotCaughtUp),
@@ -315,7 +406,11 @@ mod tests {
         ];
         for (facts, replicas, target, reason) in table {
             let expected = Decision { target, reason };
-            assert_eq!(decide(&facts, || replicas), expected, "{facts:?} with {replicas:?}");
+            assert_eq!(
+                decide(&facts, || replicas),
+                expected,
+                "{facts:?} with {replicas:?}"
+            );
         }
     }
 }

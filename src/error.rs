@@ -139,7 +139,7 @@ impl RoutedError {
             Self::TransactionLost { .. } => DatabaseErrorKind::SerializationFailure,
             Self::TestTransaction | Self::NoContext | Self::NotInstalled => {
                 DatabaseErrorKind::Unknown
-            },
+            }
             _ => DatabaseErrorKind::ClosedConnection,
         }
     }
@@ -245,7 +245,10 @@ mod tests {
         let node = || "n1".to_owned();
         let cause = || "refused".to_owned();
         let all = [
-            RoutedError::NoPrimary { node: node(), cause: cause() },
+            RoutedError::NoPrimary {
+                node: node(),
+                cause: cause(),
+            },
             RoutedError::NoReplica { cause: cause() },
             RoutedError::PoolTimeout { node: node() },
             RoutedError::FallbackLimit { node: node() },

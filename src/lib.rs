@@ -3,6 +3,11 @@
 #![deny(missing_docs)]
 #![warn(missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
+// without a backend nothing reads what backends are given
+#![cfg_attr(
+    not(any(feature = "postgres", feature = "mysql", feature = "sqlite")),
+    allow(dead_code)
+)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod route;

@@ -62,8 +62,10 @@ impl ReplicatedConnection for PgConnection {
         matches!(
             error,
             Error::DatabaseError(DatabaseErrorKind::ReadOnlyTransaction, _)
-        ) || message_has(error, &["during recovery", "hot standby", "recovery is in progress"])
-            && !Self::was_lost(error)
+        ) || message_has(
+            error,
+            &["during recovery", "hot standby", "recovery is in progress"],
+        ) && !Self::was_lost(error)
     }
 
     fn was_lost(error: &Error) -> bool {
@@ -72,7 +74,10 @@ impl ReplicatedConnection for PgConnection {
             Error::DatabaseError(DatabaseErrorKind::ClosedConnection, _)
         ) || message_has(
             error,
-            &["server closed the connection", "no connection to the server"],
+            &[
+                "server closed the connection",
+                "no connection to the server",
+            ],
         )
     }
 

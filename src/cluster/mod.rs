@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use self::config::ValidConfig;
+#[cfg(feature = "postgres")]
+pub(crate) use self::config::with_option;
 pub use self::config::{
     ClusterConfig, ClusterMode, ConfigError, Consistency, Fallback, ImplicitContext, Mode,
     NodeConfig, Role,
 };
 pub(crate) use self::config::{NodeSettings, Settings};
-#[cfg(feature = "postgres")]
-pub(crate) use self::config::with_option;
-use self::config::ValidConfig;
 pub use self::connect::ConnectError;
 pub(crate) use self::connect::shared;
 pub use self::select::{Candidate, Select, Strategy};
@@ -217,7 +217,9 @@ impl<C: ReplicatedConnection> Cluster<C> {
                 Wait::UntilCheckoutTimeout => self.0.bell.wait_for(deadline, || first_free(&open)),
             });
             let Some((node, permit)) = taken else {
-                return Err(NoReplica("all connections to replicas are in use".to_owned()));
+                return Err(NoReplica(
+                    "all connections to replicas are in use".to_owned(),
+                ));
             };
             match node.lend(permit, deadline) {
                 Ok(lease) => return Ok(lease),
@@ -227,10 +229,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
     }
 
     /// Takes a permit of the node that the strategy chooses among those with a free one.
-    fn pick<'a>(
-        &self,
-        open: &[&'a Arc<Node<C>>],
-    ) -> Option<(&'a Arc<Node<C>>, Permit)> {
+    fn pick<'a>(&self, open: &[&'a Arc<Node<C>>]) -> Option<(&'a Arc<Node<C>>, Permit)> {
         let mut left = open.to_vec();
         while !left.is_empty() {
             let candidates: Vec<_> = left.iter().map(|node| node.candidate()).collect();

@@ -100,9 +100,7 @@ impl<C: ReplicatedConnection> Leases<C> {
 
     pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Lease<C>> {
         let replicas = self.replicas.iter_mut().map(|slot| &mut slot.lease);
-        replicas
-            .chain(std::iter::once(&mut self.primary))
-            .flatten()
+        replicas.chain(std::iter::once(&mut self.primary)).flatten()
     }
 
     pub(super) fn status_of(lease: &mut Lease<C>) -> &mut TransactionManagerStatus {
@@ -145,4 +143,3 @@ pub(super) fn open_replica<'a, C: ReplicatedConnection>(
     }
     Ok(Ok(slot.as_mut().expect("was filled above")))
 }
-

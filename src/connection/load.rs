@@ -38,7 +38,8 @@ where
         match decision.target {
             Role::Primary => {
                 self.leases.give_back_replicas();
-                self.rest().load::<B, T>(source, &statement, decision.reason)
+                self.rest()
+                    .load::<B, T>(source, &statement, decision.reason)
             }
             Role::Replica => self.load_on_replica::<B, T>(source, &statement, decision.reason),
         }

@@ -4,9 +4,9 @@ mod blocks;
 mod forward;
 mod lend;
 mod load;
-mod outfit;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod outfit;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod replay;
@@ -191,8 +191,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     where
         T: QueryFragment<C::Backend> + QueryId,
     {
-        self.known
-            .look_up(query, &C::Backend::default(), self.cluster.rules(), self.cluster.learned())
+        self.known.look_up(
+            query,
+            &C::Backend::default(),
+            self.cluster.rules(),
+            self.cluster.learned(),
+        )
     }
 
     fn statement_of_text(&mut self, sql: &str) -> Statement {
@@ -220,7 +224,9 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             },
         };
         let Self { cluster, unit, .. } = self;
-        Ok(decision::decide(&facts, || replica_facts(cluster, unit, now)))
+        Ok(decision::decide(&facts, || {
+            replica_facts(cluster, unit, now)
+        }))
     }
 
     fn in_transaction(&self) -> InTransaction {
@@ -271,7 +277,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         if matches!(decision.reason, Reason::NoReplica | Reason::Lagging) {
             run::fall_back(&self.cluster, self.cluster.no_replica())?;
         }
-        Ok(decision)
+        self.prefer_primary(decision)
     }
 
     /// Ends one use of the handle: node connections go back or are closed, marks are delivered.

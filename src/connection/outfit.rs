@@ -51,7 +51,9 @@ impl<C: ReplicatedConnection> Outfit<C> {
     }
 
     pub(super) fn set_instrumentation(&mut self, instrumentation: impl Instrumentation) {
-        let shared = Arc::new(Mutex::new(Box::new(instrumentation) as Box<dyn Instrumentation>));
+        let shared = Arc::new(Mutex::new(
+            Box::new(instrumentation) as Box<dyn Instrumentation>
+        ));
         self.instrumentation = SharedInstrumentation(Some(shared));
     }
 

@@ -2,8 +2,8 @@
 
 use diesel::connection::{AnsiTransactionManager, WithMetadataLookup};
 use diesel::pg::CopyFromQuery;
-use diesel::prelude::ExecuteCopyFromDsl;
 use diesel::pg::{GetPgMetadataCache, PgConnection, PgMetadataCache, PgMetadataLookup};
+use diesel::prelude::ExecuteCopyFromDsl;
 use diesel::result::Error;
 
 use super::RoutedConnection;
@@ -98,9 +98,8 @@ impl TransactionBuilder<'_> {
             .chain(self.mode)
             .chain(self.deferrable)
             .collect();
-        let begin = |conn: &mut PgConnection| {
-            AnsiTransactionManager::begin_transaction_sql(conn, &sql)
-        };
+        let begin =
+            |conn: &mut PgConnection| AnsiTransactionManager::begin_transaction_sql(conn, &sql);
         match self.mode == Some(READ_ONLY) && self.isolation != Some(SERIALIZABLE) {
             true => self.conn.begin_read_only(begin)?,
             false => self.conn.begin(begin)?,

@@ -2,13 +2,13 @@
 
 use diesel::result::{Error, QueryResult};
 
-use super::{RoutedConnection, answered};
 use super::lend::{REPLICA_TRIES, Spent, open_primary, open_replica};
 use super::settle::{after_error, after_success, mark_for};
 use super::unit::Unit;
+use super::{RoutedConnection, answered};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Consistency, Fallback, NoReplica, Role};
-use crate::decision::Reason;
+use crate::decision::{Decision, Reason};
 use crate::error::RoutedError;
 use crate::event;
 use crate::node::{Permit, Use};
@@ -36,6 +36,30 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         match decision.target {
             Role::Primary => self.run_on_primary(statement, decision.reason, f),
             Role::Replica => self.run_on_replica(statement, decision.reason, f),
+        }
+    }
+
+    /// Sends a read that prefers the primary to a replica, if the primary is gone.
+    pub(super) fn prefer_primary(&mut self, decision: Decision) -> QueryResult<Decision> {
+        if decision.reason != Reason::Forced || self.unit.forced || !self.unit.prefers_primary() {
+            return Ok(decision);
+        }
+        self.leases.give_back_replicas();
+        let Self {
+            leases,
+            cluster,
+            outfit,
+            ..
+        } = self;
+        match open_primary(&mut leases.primary, cluster, outfit, || Ok(None)) {
+            Ok(_) => Ok(decision),
+            Err(error) => match RoutedError::downcast(&error) {
+                Some(RoutedError::NoPrimary { .. }) if cluster.has_replicas() => Ok(Decision {
+                    target: Role::Replica,
+                    reason: Reason::Distributed,
+                }),
+                _ => Err(error),
+            },
         }
     }
 

@@ -211,6 +211,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     }
 
     /// Transactions with options of their own don't nest.
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(super) fn check_not_in_transaction(&mut self) -> QueryResult<()> {
         self.leases.tidy();
         self.notice_ended_transaction();

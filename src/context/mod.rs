@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -56,6 +57,9 @@ struct Inner {
     /// Protects the marks of all clusters; held for a few instructions, never over I/O.
     marks: Mutex<BTreeMap<ClusterId, Marks>>,
 }
+
+// no user code runs under the lock, so that a panic finds nothing half done
+impl RefUnwindSafe for Inner {}
 
 #[derive(Debug, Clone)]
 struct Marks {

@@ -93,9 +93,15 @@ mod tests {
         let mut marks = Stickiness::default();
         assert!(!marks.is_sticky(at(0)), "nothing written");
         let ticket = marks.begin();
-        assert!(marks.is_sticky(at(1000)), "a running write sticks however long it takes");
+        assert!(
+            marks.is_sticky(at(1000)),
+            "a running write sticks however long it takes"
+        );
         marks.settle(ticket, Outcome::Kept, at(1000), STICKY);
-        assert!(marks.is_sticky(at(1011)), "counted from the end of the write");
+        assert!(
+            marks.is_sticky(at(1011)),
+            "counted from the end of the write"
+        );
         assert!(!marks.is_sticky(at(1012)), "and no longer");
     }
 
@@ -136,7 +142,10 @@ mod tests {
         assert!(outer.is_sticky(at(16)) && !outer.is_sticky(at(17)));
         let _running = inner.begin();
         outer.absorb(&inner, at(20), STICKY);
-        assert!(outer.is_sticky(at(31)), "a write that still runs counts from now");
+        assert!(
+            outer.is_sticky(at(31)),
+            "a write that still runs counts from now"
+        );
     }
 
     /// A step of an interleaving: begin a write, or end the n-th running one.

@@ -91,7 +91,9 @@ impl<C: ReplicatedConnection> NodeManager<C> {
                 .map(|text| (*text).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_default();
-            Err(self.node.scrub(&format!("a connection hook panicked: {said}")))
+            Err(self
+                .node
+                .scrub(&format!("a connection hook panicked: {said}")))
         })
     }
 

@@ -122,10 +122,6 @@ impl<C: ReplicatedConnection> Node<C> {
         self.place
     }
 
-    pub(crate) fn size(&self) -> u32 {
-        self.settings.pool_size
-    }
-
     pub(crate) fn weight(&self) -> u32 {
         self.settings.weight
     }
@@ -191,11 +187,7 @@ impl<C: ReplicatedConnection> Node<C> {
         }
     }
 
-    fn admit(
-        &self,
-        pooled: &mut PooledConnection<NodeManager<C>>,
-        asked: Instant,
-    ) -> Admission {
+    fn admit(&self, pooled: &mut PooledConnection<NodeManager<C>>, asked: Instant) -> Admission {
         let now = Instant::now();
         let NodeConnection {
             link,

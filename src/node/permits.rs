@@ -71,7 +71,9 @@ impl Permits {
     /// Takes a permit if one is free.
     pub(crate) fn try_acquire(self: &Arc<Self>) -> Option<Permit> {
         self.free
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |free| free.checked_sub(1))
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |free| {
+                free.checked_sub(1)
+            })
             .ok()
             .map(|_| Permit(Arc::clone(self)))
     }
@@ -130,7 +132,10 @@ mod tests {
                 bell.wait_for(deadline, || two.try_acquire().or_else(|| one.try_acquire()))
             });
             drop(held);
-            assert!(waiter.join().unwrap().is_some(), "the free permit was found");
+            assert!(
+                waiter.join().unwrap().is_some(),
+                "the free permit was found"
+            );
         });
     }
 

@@ -213,7 +213,12 @@ impl Known {
     }
 
     /// Says what a text needs.
-    pub(crate) fn look_up_text(&mut self, sql: &str, rules: &Rules, learned: &Learned) -> Statement {
+    pub(crate) fn look_up_text(
+        &mut self,
+        sql: &str,
+        rules: &Rules,
+        learned: &Learned,
+    ) -> Statement {
         self.catch_up(learned);
         self.dynamic(rules.classify(sql), sql, learned)
     }

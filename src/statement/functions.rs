@@ -31,8 +31,16 @@ macro_rules! lists {
         Lists {
             syntax: Names::new(include_str!(concat!("functions/", $dialect, ".syntax.txt"))),
             pure: Names::new(include_str!(concat!("functions/", $dialect, ".pure.txt"))),
-            primary: Names::new(include_str!(concat!("functions/", $dialect, ".primary.txt"))),
-            session: Names::new(include_str!(concat!("functions/", $dialect, ".session.txt"))),
+            primary: Names::new(include_str!(concat!(
+                "functions/",
+                $dialect,
+                ".primary.txt"
+            ))),
+            session: Names::new(include_str!(concat!(
+                "functions/",
+                $dialect,
+                ".session.txt"
+            ))),
         }
     };
 }
@@ -42,11 +50,7 @@ static MYSQL: Lists = lists!("mysql");
 static SQLITE: Lists = lists!("sqlite");
 
 /// What the dialect's own lists say of a function.
-pub(super) fn built_in(
-    dialect: Dialect,
-    schema: Option<Identifier>,
-    name: Identifier,
-) -> Function {
+pub(super) fn built_in(dialect: Dialect, schema: Option<Identifier>, name: Identifier) -> Function {
     let lists = match dialect {
         Dialect::Postgres => &POSTGRES,
         Dialect::Mysql => &MYSQL,
@@ -60,7 +64,8 @@ pub(super) fn built_in(
     if !user_schema && lists.pure.find(lower_case).is_some() {
         return Function::Pure;
     }
-    if schema.is_none() && name.quoting == Quoting::Bare && lists.syntax.find(lower_case).is_some() {
+    if schema.is_none() && name.quoting == Quoting::Bare && lists.syntax.find(lower_case).is_some()
+    {
         return Function::Pure;
     }
     // whatever their schema: extensions are installed where their user likes
@@ -152,9 +157,14 @@ mod tests {
             let all = [&lists.pure, &lists.primary, &lists.session];
             for (index, list) in all.iter().chain([&&lists.syntax]).enumerate() {
                 for name in list.text.lines() {
-                    assert_eq!(list.find(name.as_bytes()), Some(name), "{name} is out of order");
+                    assert_eq!(
+                        list.find(name.as_bytes()),
+                        Some(name),
+                        "{name} is out of order"
+                    );
                     assert_eq!(name, name.to_lowercase(), "{name} is in lower case");
-                    for (other, list) in all.iter().enumerate().filter(|(other, _)| *other != index) {
+                    for (other, list) in all.iter().enumerate().filter(|(other, _)| *other != index)
+                    {
                         let found = index < all.len() && list.find(name.as_bytes()).is_some();
                         assert!(!found, "{name} is on the lists {index} and {other}");
                     }

@@ -143,7 +143,9 @@ impl Single<'_> {
             (Commit | Rollback | End | Abort, Chain) if !self.before.is(No) => {
                 *effect = TransactionEffect::None;
             }
-            (Prepare, Transaction) if self.before.is(Prepare) && self.dialect == Dialect::Postgres => {
+            (Prepare, Transaction)
+                if self.before.is(Prepare) && self.dialect == Dialect::Postgres =>
+            {
                 self.kind = transaction(TransactionEffect::Closes);
             }
             (Xa, Begin | Start) if self.before.is(Xa) => *effect = TransactionEffect::Opens,

@@ -111,7 +111,10 @@ impl<'a> Scanner<'a> {
     /// Behind PostgreSQL's `pg_temp` stands an object of this session alone.
     fn dot(&mut self) -> Before {
         let single = &mut self.single;
-        if self.rules.dialect() == Dialect::Postgres && single.before.is_name() && single.name.is("pg_temp") {
+        if self.rules.dialect() == Dialect::Postgres
+            && single.before.is_name()
+            && single.name.is("pg_temp")
+        {
             single.kind.raise(Need::SessionState);
             single.kind.keep_state();
         }

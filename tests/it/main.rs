@@ -3,6 +3,9 @@
 //! What holds for every database lives in `every/` and is compiled once for each. Which node
 //! answered is told by data: every node holds its own name.
 
+// what holds for every database is compiled once for each
+#![allow(clippy::duplicate_mod)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

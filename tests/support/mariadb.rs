@@ -28,7 +28,6 @@ innodb-buffer-pool-size=32M
 innodb-log-file-size=16M
 innodb-flush-log-at-trx-commit=2
 innodb-flush-method=nosync
-innodb-doublewrite=0
 innodb-use-native-aio=0
 innodb-buffer-pool-dump-at-shutdown=0
 innodb-buffer-pool-load-at-startup=0
@@ -82,13 +81,9 @@ impl Mariadb {
             server: program("mariadbd"),
             client: program("mariadb"),
         };
-        let template = template(
-            &home,
-            "mysql",
-            &programs.server,
-            &[SETTINGS, SCHEMA],
-            |dir| build(&programs, dir),
-        )?;
+        let recipe = [SETTINGS, SCHEMA];
+        let build = |dir: &Path| build(&programs, dir);
+        let template = template(&home, "mysql", &programs.server, &recipe, build)?;
         let servers: Vec<Server> = (0..=replicas)
             .map(|node| Server::new(home.dir().join(format!("n{node}"))))
             .collect();
@@ -101,37 +96,19 @@ impl Mariadb {
             roles,
         };
         in_parallel(0..replicas + 1, |node| mariadb.create(node, &template))?;
+        // A replica that finds no primary would wait for a second before it tries again.
+        in_parallel(1..replicas + 1, |node| mariadb.follow(node, 0))?;
         Ok(mariadb)
     }
 
     fn create(&self, node: usize, template: &Path) -> Result<(), String> {
         let dir = &self.servers[node].dir;
         copy_dir(template, dir)?;
-        let settings = format!("{SETTINGS}{REPLICATION}");
-        fs::write(dir.join("my.cnf"), settings).map_err(|error| error.to_string())?;
+        configure(dir, REPLICATION)?;
         self.start(node)?;
-        let name = format!(
-            "SET sql_log_bin = 0; INSERT INTO node_name VALUES ('n{node}'); SET sql_log_bin = 1;"
-        );
-        let follow = if node == 0 {
-            String::new()
-        } else {
-            self.follow_sql(0)
-        };
-        self.admin(node, &format!("{name}{follow}")).map(drop)
-    }
-
-    fn follow_sql(&self, primary: usize) -> String {
-        format!(
-            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='repl', MASTER_PASSWORD='repl',
-             MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1;
-             START SLAVE;",
-            self.port(primary)
-        )
-    }
-
-    fn admin(&self, node: usize, sql: &str) -> Result<String, String> {
-        self.sql(node, Login::Admin, sql)
+        // Each node's own: the row is not replicated.
+        let name = format!("SET sql_log_bin = 0; INSERT INTO node_name VALUES ('n{node}')");
+        self.admin(node, &name).map(drop)
     }
 
     fn set_role(&self, node: usize, options: &[&str]) {
@@ -166,7 +143,7 @@ impl Backend for Mariadb {
                 .args(["--protocol=tcp", "-h127.0.0.1", "-uapp", "-papp"])
                 .arg(format!("-P{}", server.port())),
         };
-        run(client.arg("app").current_dir(&server.dir), sql)
+        run(client.arg("app").current_dir("/"), sql)
     }
 
     fn position(&self, primary: usize) -> Result<String, String> {
@@ -174,10 +151,11 @@ impl Backend for Mariadb {
     }
 
     fn has_applied(&self, replica: usize, position: &str) -> Result<bool, String> {
-        Ok(self.admin(
+        let waited = self.admin(
             replica,
             &format!("SELECT MASTER_GTID_WAIT('{position}', 1)"),
-        )? == "0")
+        )?;
+        Ok(waited == "0")
     }
 
     fn pause(&self, replica: usize) -> Result<(), String> {
@@ -211,75 +189,70 @@ impl Backend for Mariadb {
 
     fn promote(&self, replica: usize) -> Result<(), String> {
         self.set_role(replica, &["--read-only=0"]);
-        self.admin(
-            replica,
-            "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0",
-        )
-        .map(drop)
+        let sql = "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0";
+        self.admin(replica, sql).map(drop)
     }
 
     fn follow(&self, replica: usize, primary: usize) -> Result<(), String> {
-        self.admin(
-            replica,
-            &format!("STOP SLAVE; {}", self.follow_sql(primary)),
-        )
-        .map(drop)
+        let port = self.port(primary);
+        let follow = format!(
+            "STOP SLAVE;
+             CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='repl',
+                 MASTER_PASSWORD='repl', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1,
+                 MASTER_HEARTBEAT_PERIOD=1;
+             START SLAVE;"
+        );
+        self.admin(replica, &follow)?;
+        let running = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS
+             WHERE VARIABLE_NAME = 'SLAVE_RUNNING'";
+        self.admin_until(replica, running, "ON")
     }
 
     fn set_writable(&self, replica: usize) -> Result<(), String> {
         // Numbered apart from the primary's writes, which would otherwise collide with its own.
         let domain = 100 + replica;
-        self.set_role(
-            replica,
-            &["--read-only=0", &format!("--gtid-domain-id={domain}")],
-        );
-        self.admin(
-            replica,
-            &format!("SET GLOBAL gtid_domain_id = {domain}; SET GLOBAL read_only = 0"),
-        )
-        .map(drop)
+        let option = format!("--gtid-domain-id={domain}");
+        self.set_role(replica, &["--read-only=0", &option]);
+        let sql = format!("SET GLOBAL gtid_domain_id = {domain}; SET GLOBAL read_only = 0");
+        self.admin(replica, &sql).map(drop)
     }
 }
 
 /// Initialises a server with the schema and stops it. It writes no binary log, so the copies start
 /// without history.
 fn build(programs: &Programs, dir: &Path) -> Result<(), String> {
-    let settings = dir.join("my.cnf");
-    fs::write(&settings, SETTINGS).map_err(|error| error.to_string())?;
+    configure(dir, "")?;
     let mut install = as_user("mysql", &program("mariadb-install-db"));
-    install.arg(format!("--defaults-file={}", settings.display()));
-    install.arg(format!("--datadir={}", dir.join("data").display()));
+    install.arg(defaults_file(dir));
     install.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
     run(install.current_dir(dir), "")?;
 
     let server = Server::new(dir.to_owned());
     launch(&programs.server, &server, &["--skip-networking".into()])?;
     let mut client = client(&programs.client);
-    run(
-        client
-            .arg("-uroot")
-            .arg("-S")
-            .arg(dir.join("sock"))
-            .current_dir(dir),
-        SCHEMA,
-    )?;
+    client.arg("-uroot").arg("-S").arg(dir.join("sock"));
+    run(client.current_dir("/"), SCHEMA)?;
     server.stop(Signal::TERM);
     fs::remove_file(dir.join("log")).map_err(|error| error.to_string())
+}
+
+/// Writes a node's configuration file.
+fn configure(dir: &Path, extra: &str) -> Result<(), String> {
+    let path = dir.display();
+    let paths = format!("datadir={path}/data\nsocket={path}/sock\npid-file={path}/pid\n");
+    let written = fs::write(dir.join("my.cnf"), format!("{SETTINGS}{extra}{paths}"));
+    written.map_err(|error| format!("{path}: {error}"))
+}
+
+fn defaults_file(dir: &Path) -> String {
+    format!("--defaults-file={}/my.cnf", dir.display())
 }
 
 fn launch(program: &Path, server: &Server, options: &[String]) -> Result<(), String> {
     let socket = server.dir.join("sock");
     let _ = fs::remove_file(&socket);
     let mut command = as_user("mysql", program);
-    command.arg(format!(
-        "--defaults-file={}",
-        server.dir.join("my.cnf").display()
-    ));
-    command.arg(format!("--datadir={}", server.dir.join("data").display()));
-    command.arg(format!("--socket={}", socket.display()));
-    command
-        .arg(format!("--pid-file={}", server.dir.join("pid").display()))
-        .args(options);
+    command.arg(defaults_file(&server.dir)).args(options);
     server.launch(command, || greets(&socket))
 }
 

@@ -96,6 +96,24 @@ trait Backend: Send + Sync {
     fn promote(&self, replica: usize) -> Result<(), String>;
     fn follow(&self, replica: usize, primary: usize) -> Result<(), String>;
     fn set_writable(&self, replica: usize) -> Result<(), String>;
+
+    fn admin(&self, node: usize, sql: &str) -> Result<String, String> {
+        self.sql(node, Login::Admin, sql)
+    }
+
+    /// Asks until the answer is `expected`.
+    fn admin_until(&self, node: usize, sql: &str, expected: &str) -> Result<(), String> {
+        let mut last = Ok(String::new());
+        let reached = holds_within(DEADLINE, || {
+            last = self.admin(node, sql);
+            last.as_deref() == Ok(expected)
+        });
+        if reached {
+            Ok(())
+        } else {
+            Err(format!("{sql} said {last:?}, not {expected}"))
+        }
+    }
 }
 
 impl Cluster {
@@ -213,7 +231,7 @@ impl Cluster {
 
     /// [`Cluster::sql`] that returns what the server says when it fails.
     pub fn try_sql(&self, node: usize, sql: &str) -> Result<String, String> {
-        self.backend.sql(node, Login::Admin, sql)
+        self.backend.admin(node, sql)
     }
 
     /// [`Cluster::try_sql`] as the application's role, over TCP like the code under test.
@@ -301,7 +319,7 @@ impl Cluster {
         (node.upstream, node.paused) = (None, false);
     }
 
-    /// Points a replica at another primary, whose history must continue its own.
+    /// Points a replica at another running primary, whose history must continue its own.
     #[track_caller]
     pub fn follow(&self, replica: usize, primary: usize) {
         self.done(replica, "follow", self.backend.follow(replica, primary));

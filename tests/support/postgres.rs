@@ -5,9 +5,9 @@ mod install;
 use std::path::Path;
 
 use super::home::Home;
-use super::process::{Server, copy_dir, in_parallel, run};
-use super::{Backend, DEADLINE, Login, holds_within};
-use install::Install;
+use super::process::{Server, copy_dir, in_parallel};
+use super::{Backend, Login};
+use install::{Install, socket_target};
 
 /// How the servers of a cluster relate.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,10 @@ impl Postgres {
         // A standby that comes up before its primary loses time until it tries again.
         postgres.start(0)?;
         postgres.each_other(|node| postgres.start(node))?;
+        if topology == Topology::Streaming {
+            let streaming = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
+            postgres.admin_until(0, streaming, &replicas.to_string())?;
+        }
         Ok(postgres)
     }
 
@@ -88,23 +92,6 @@ impl Postgres {
         )
     }
 
-    fn admin(&self, node: usize, sql: &str) -> Result<String, String> {
-        self.sql(node, Login::Admin, sql)
-    }
-
-    fn admin_until(&self, node: usize, sql: &str, expected: &str) -> Result<(), String> {
-        let mut last = Ok(String::new());
-        let reached = holds_within(DEADLINE, || {
-            last = self.admin(node, sql);
-            last.as_deref() == Ok(expected)
-        });
-        if reached {
-            Ok(())
-        } else {
-            Err(format!("{sql} said {last:?}, not {expected}"))
-        }
-    }
-
     /// Does `work` for all nodes but the first, at the same time.
     fn each_other(&self, work: impl Fn(usize) -> Result<(), String> + Sync) -> Result<(), String> {
         in_parallel(1..self.servers.len(), work)
@@ -129,25 +116,11 @@ impl Backend for Postgres {
     }
 
     fn sql(&self, node: usize, login: Login, sql: &str) -> Result<String, String> {
-        let server = &self.servers[node];
-        let mut psql = self.install.command("psql");
-        psql.args(["-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1"])
-            .current_dir(&server.dir);
-        match login {
-            Login::Admin => psql
-                .args([
-                    "-U",
-                    "postgres",
-                    "-d",
-                    "app",
-                    "-p",
-                    &server.port().to_string(),
-                    "-h",
-                ])
-                .arg(&server.dir),
-            Login::App => psql.args(["-d", &self.url(node, login)]),
+        let target = match login {
+            Login::Admin => socket_target(&self.servers[node], "app"),
+            Login::App => self.url(node, login),
         };
-        run(&mut psql, sql)
+        self.install.psql(&target, sql)
     }
 
     fn position(&self, primary: usize) -> Result<String, String> {

@@ -27,11 +27,10 @@ pub fn template(
 ) -> Result<PathBuf, String> {
     let cache = cache_dir();
     let text = |error: std::io::Error| format!("{}: {error}", cache.display());
+    let key =
+        fingerprint(server, recipe).map_err(|error| format!("{}: {error}", server.display()))?;
     fs::create_dir_all(&cache).map_err(text)?;
-    let ready = cache.join(format!(
-        "{user}-{:x}",
-        fingerprint(server, recipe).map_err(text)?
-    ));
+    let ready = cache.join(format!("{user}-{key:x}"));
     if ready.exists() {
         return Ok(ready);
     }

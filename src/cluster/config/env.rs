@@ -1,6 +1,7 @@
 //! The environment as a source of the description.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::time::Duration;
 
 use super::error::ConfigError;
@@ -99,17 +100,20 @@ pub(super) fn from_env() -> Result<ClusterConfig, ConfigError> {
         };
         vars.push((name.to_owned(), value));
     }
-    match dotenvy::dotenv_iter() {
-        Ok(lines) => {
-            for line in lines {
-                // The error quotes the line, which may hold a password.
-                vars.push(line.map_err(|_| ConfigError::DotEnv)?);
-            }
-        }
-        Err(missing) if missing.not_found() => {}
-        Err(_) => return Err(ConfigError::DotEnv),
-    }
+    vars.extend(dotenv(dotenvy::dotenv_iter())?);
     from_vars(vars)
+}
+
+/// The variables of a `.env` file, none if there is no file.
+pub(super) fn dotenv<R: Read>(
+    file: dotenvy::Result<dotenvy::Iter<R>>,
+) -> Result<Vec<(String, String)>, ConfigError> {
+    let lines = match file {
+        Err(missing) if missing.not_found() => return Ok(Vec::new()),
+        file => file.and_then(Iterator::collect),
+    };
+    // The cause quotes the line, which may hold a password.
+    lines.map_err(|_| ConfigError::DotEnv)
 }
 
 /// The description that these variables give. The first of two equal names counts.

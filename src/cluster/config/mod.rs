@@ -303,7 +303,9 @@ impl ClusterConfig {
 
     /// Describes a cluster by its connection strings, the primary first.
     pub(crate) fn from_urls(urls: &str) -> Self {
-        let mut nodes = env::split_at_schemes(urls).into_iter().map(NodeConfig::from);
+        let mut nodes = env::split_at_schemes(urls)
+            .into_iter()
+            .map(NodeConfig::from);
         let primary = nodes.next().unwrap_or_else(|| NodeConfig::new(""));
         Self::new(primary).with_replicas(nodes.collect())
     }

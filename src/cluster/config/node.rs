@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::error::ConfigError;
+use super::url;
 
 /// The description of one node: its connection string and how much it is used.
 ///
@@ -149,12 +150,12 @@ fn option(text: &str) -> Option<(&str, &str)> {
     (known && value.chars().all(plain)).then_some((key, value))
 }
 
+/// Whether a password in keyword form would go on after `head`. In a URI it would not: there an
+/// `=` within a value must be encoded.
 fn ends_in_password(head: &str) -> bool {
-    head.match_indices("password").any(|(at, key)| {
+    let open = |(at, key): (usize, &str)| {
         let value = head[at + key.len()..].trim_start().strip_prefix('=');
-        value.is_some_and(|value| {
-            let ended = |c: char| c.is_whitespace() || c == '&';
-            !value.trim_start().contains(ended)
-        })
-    })
+        value.is_some_and(|value| !value.trim_start().contains(char::is_whitespace))
+    };
+    url::is_keyword_form(head) && head.match_indices("password").any(open)
 }

@@ -15,15 +15,14 @@ pub(crate) fn scrub(text: &str, dialect: Dialect, node: &str, url: &str) -> Stri
         return format!("the connection string of node {node} is malformed");
     };
     let mut secrets = located.secrets;
-    let spelt_out = |secret: &String| secret.chars().count() < 4 && text.contains(secret.as_str());
-    if secrets.iter().any(spelt_out) {
+    secrets.retain(|secret| text.contains(secret.as_str()));
+    if secrets.iter().any(|secret| secret.chars().count() < 4) {
         return format!("node {node} failed, the text of the error would show its password");
     }
-    secrets.push(located.url);
-    secrets.push(url.to_owned());
+    secrets.extend([located.url, url.to_owned()]);
+    secrets.retain(|secret| !secret.is_empty());
     // The longest first: a secret may be part of another, and all are part of the URL.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets.iter().fold(text.to_owned(), |text, secret| {
-        text.replace(secret.as_str(), HIDDEN)
-    })
+    let hide = |text: String, secret: &String| text.replace(secret.as_str(), HIDDEN);
+    secrets.iter().fold(text.to_owned(), hide)
 }

@@ -49,7 +49,9 @@ const DATABASE: Trouble = Trouble::Malformed(
     "the database name has an @ or /, in a user or password write / ? # @ : as %2F %3F %23 %40 %3A",
 );
 const ESCAPE: Trouble = Trouble::Malformed("a % is not followed by two hexadecimal digits");
-const PARAMETER: Trouble = Trouble::Malformed("a parameter is not of the form key=value");
+const PARAMETER: Trouble = Trouble::Malformed(
+    "a parameter is not of the form key=value, in which = @ & are written as %3D %40 %26",
+);
 
 impl Trouble {
     pub(super) fn at(self, node: String, dialect: Dialect) -> ConfigError {

@@ -13,8 +13,8 @@ use crate::statement::Dialect;
 /// How long a probe may take.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What `sticky_for` needs beyond lag and probes: 0.6 s for the jitter of one probe and the
-/// thread that reads it, 2 s for clocks that differ between hosts.
+/// What `sticky_for` needs beyond lag and probes: 0.6 s in which PostgreSQL may still flush an
+/// asynchronous commit, 2 s by which the clocks of hosts that exchange tokens may differ.
 pub(super) const STICKY_MARGIN: Duration = Duration::from_millis(2_600);
 
 const INSTANT: Duration = Duration::from_millis(1);
@@ -141,22 +141,19 @@ fn check_node(i: usize, node: &NodeConfig) -> Result<(), ConfigError> {
 fn locate_all(dialect: Dialect, nodes: &[NodeConfig]) -> Result<Vec<Located>, ConfigError> {
     let mut all: Vec<Located> = Vec::with_capacity(nodes.len());
     for (i, node) in nodes.iter().enumerate() {
-        let label = label(i, node);
-        let located = match url::locate(dialect, &node.url) {
-            Ok(located) => located,
-            Err(trouble) => return Err(trouble.at(label, dialect)),
-        };
+        let located = url::locate(dialect, &node.url)
+            .map_err(|trouble| trouble.at(label(i, node), dialect))?;
         if located.visibility == Visibility::Own && nodes.len() > 1 {
-            return Err(ConfigError::PrivateMemory { node: label });
+            let node = label(i, node);
+            return Err(ConfigError::PrivateMemory { node });
         }
         // A SQLite file may be its own replica: one writer, many readers.
-        let first = if dialect == Dialect::Sqlite { 1 } else { 0 };
-        let same = |earlier: &Located| earlier.identity == located.identity;
-        if let Some(earlier) = all.iter().skip(first).position(same) {
-            let earlier = earlier + first;
+        let first = usize::from(dialect == Dialect::Sqlite);
+        let mut earlier = all.iter().enumerate().skip(first);
+        if let Some((earlier, _)) = earlier.find(|(_, e)| e.identity == located.identity) {
             return Err(ConfigError::SameNode {
-                first: self::label(earlier, &nodes[earlier]),
-                second: label,
+                first: label(earlier, &nodes[earlier]),
+                second: label(i, node),
             });
         }
         all.push(located);
@@ -173,13 +170,17 @@ fn names(nodes: &[NodeConfig], located: &[Located]) -> Result<Vec<Arc<str>>, Con
         }
     }
     let mut default = |located: &Located| {
-        let numbered = (2..).map(|n| format!("{}-{n}", located.name));
-        let mut candidates = std::iter::once(located.name.clone()).chain(numbered);
-        candidates.find(|name| taken.insert(name.clone()))
+        let mut name = located.name.clone();
+        let mut number = 2;
+        while !taken.insert(name.clone()) {
+            name = format!("{}-{number}", located.name);
+            number += 1;
+        }
+        name
     };
     let names = nodes.iter().zip(located).map(|(node, located)| {
-        let name = node.name.clone().or_else(|| default(located));
-        Arc::from(name.expect("one of endless numbers is free"))
+        let name = node.name.clone().unwrap_or_else(|| default(located));
+        Arc::from(name)
     });
     Ok(names.collect())
 }

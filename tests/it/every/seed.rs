@@ -59,5 +59,9 @@ fn entering_a_block_twice_opens_and_closes_no_connection() {
         conn.distributed(who);
     }
     assert_eq!(open(&conn), before);
-    assert_eq!(before, [0, 1], "a request that only reads has no primary connection");
+    assert_eq!(
+        before,
+        [0, 1],
+        "a request that only reads has no primary connection"
+    );
 }

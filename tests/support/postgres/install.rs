@@ -17,7 +17,6 @@ use super::super::template::template;
 const SETTINGS: &str = "
 listen_addresses = '127.0.0.1'
 fsync = off
-full_page_writes = off
 synchronous_commit = on
 # in the data directory, so that a killed server leaves nothing in /dev/shm
 dynamic_shared_memory_type = mmap
@@ -64,32 +63,25 @@ pub struct Install {
 }
 
 impl Install {
-    /// `$PGBIN`, else Debian's newest version, else where the search path has it.
+    /// In `$PGBIN`, else Debian's newest version, else on the search path.
     pub fn find() -> Install {
-        let bin = std::env::var_os("PGBIN")
-            .map(PathBuf::from)
-            .or_else(newest_version);
+        let chosen = std::env::var_os("PGBIN").map(PathBuf::from);
         let on_path = || Some(find_program("postgres")?.parent()?.to_owned());
-        let bin = bin.or_else(on_path).expect(
-            "PostgreSQL's server is not installed: apt-get install postgresql (or set PGBIN to the directory of its programs)",
-        );
+        let bin = chosen.or_else(newest_version).or_else(on_path);
+        let bin = bin.filter(|bin| bin.join("postgres").is_file());
+        let bin = bin.expect("no PostgreSQL server: apt-get install postgresql, or set PGBIN");
         Install { bin }
     }
 
-    pub fn command(&self, program: &str) -> Command {
+    fn command(&self, program: &str) -> Command {
         as_user("postgres", &self.bin.join(program))
     }
 
     /// The directory to copy for a node: a stopped server with the schema in it.
     pub fn template(&self, home: &Home) -> Result<PathBuf, String> {
         let recipe = [SETTINGS, ACCESS, SCHEMA];
-        template(
-            home,
-            "postgres",
-            &self.bin.join("postgres"),
-            &recipe,
-            |dir| self.build(dir),
-        )
+        let server = self.bin.join("postgres");
+        template(home, "postgres", &server, &recipe, |dir| self.build(dir))
     }
 
     fn build(&self, dir: &Path) -> Result<(), String> {
@@ -105,21 +97,27 @@ impl Install {
 
         let server = Server::new(dir.to_owned());
         self.launch(&server, &["-c", "listen_addresses="])?;
+        self.psql(&socket_target(&server, "postgres"), SCHEMA)?;
+        server.stop(Signal::INT);
+        fs::remove_file(dir.join("log")).map_err(|error| error.to_string())
+    }
+
+    /// Runs SQL on a running server; `target` is a connection string.
+    pub fn psql(&self, target: &str, sql: &str) -> Result<String, String> {
         let mut psql = self.command("psql");
         psql.args([
             "-X",
             "-q",
+            "-A",
+            "-t",
+            "-F",
+            "\t",
             "-v",
             "ON_ERROR_STOP=1",
-            "-U",
-            "postgres",
             "-d",
-            "postgres",
+            target,
         ]);
-        psql.args(["-p", &server.port().to_string(), "-h"]).arg(dir);
-        run(psql.current_dir(dir), SCHEMA)?;
-        server.stop(Signal::INT);
-        fs::remove_file(dir.join("log")).map_err(|error| error.to_string())
+        run(psql.current_dir("/"), sql)
     }
 
     /// Makes a stopped server another system than the one it was copied from.
@@ -153,11 +151,8 @@ impl Install {
     pub fn make_standby(&self, dir: &Path, conninfo: &str, slot: &str) -> Result<(), String> {
         let data = dir.join("data");
         // The copied slots are the primary's.
-        for entry in fs::read_dir(data.join("pg_replslot"))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
+        let slots = fs::read_dir(data.join("pg_replslot"));
+        for entry in slots.into_iter().flatten().flatten() {
             fs::remove_dir_all(entry.path()).map_err(|error| error.to_string())?;
         }
         let settings = format!("primary_conninfo = '{conninfo}'\nprimary_slot_name = '{slot}'\n");
@@ -189,6 +184,12 @@ impl Install {
                 .is_some_and(|line| line.starts_with("ready"))
         })
     }
+}
+
+/// The connection string for a server's superuser.
+pub fn socket_target(server: &Server, database: &str) -> String {
+    let (dir, port) = (server.dir.display(), server.port());
+    format!("host={dir} port={port} user=postgres dbname={database}")
 }
 
 fn newest_version() -> Option<PathBuf> {

@@ -1,7 +1,7 @@
 //! The environment as a source.
 
 use super::*;
-use crate::cluster::config::env::from_vars;
+use crate::cluster::config::env::{dotenv, from_vars};
 
 const SECRET: &str = "S3CRET";
 
@@ -278,4 +278,29 @@ fn commas_between_replicas_are_explained() {
         "{error}"
     );
     assert!(!error.contains(SECRET), "{error}");
+}
+
+#[test]
+fn a_missing_dotenv_file_is_fine_and_a_broken_one_is_not_quoted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(".env");
+    let load = || dotenv(dotenvy::from_path_iter(&path));
+
+    assert_eq!(load(), Ok(Vec::new()), "a .env file is optional");
+
+    std::fs::write(
+        &path,
+        "# ours\nDATABASE_URL=postgres://u:S3CRET@h/db#name=a\n",
+    )
+    .unwrap();
+    let expected = ("DATABASE_URL", "postgres://u:S3CRET@h/db#name=a");
+    assert_eq!(
+        load(),
+        Ok(vec![(expected.0.to_owned(), expected.1.to_owned())])
+    );
+
+    std::fs::write(&path, "DATABASE_URL=\"postgres://u:S3CRET@h/db\n").unwrap();
+    let error = load().expect_err("the quote is not closed");
+    assert_eq!(error, ConfigError::DotEnv);
+    assert!(!format!("{error} {error:?}").contains(SECRET), "{error}");
 }

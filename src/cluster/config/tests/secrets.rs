@@ -11,7 +11,7 @@ const SECRET: &str = "S3CRET";
 const ALL: [Dialect; 3] = [Postgres, Mysql, Sqlite];
 
 /// Each is wrong in its own way and holds the secret where a careless message would quote it.
-const MALFORMED: [&str; 38] = [
+const MALFORMED: [&str; 42] = [
     "postgress://u:S3CRET@h/db",
     "postgres:/u:S3CRET@h/db",
     "postgres:u:S3CRET@h",
@@ -19,6 +19,7 @@ const MALFORMED: [&str; 38] = [
     "://u:S3CRET@h/db",
     "S3CRET://u@h/db",
     "u:S3CRET@h",
+    "sqlite://u:S3CRET@h",
     "u:S3CRET@h://db",
     "postgres://u:S3CRET",
     "postgres://u:S3/CRET@h/db",
@@ -40,6 +41,9 @@ const MALFORMED: [&str; 38] = [
     "postgres://u:S3CRET@h:99999/db",
     "postgres://u:S3CRET@h:0/db",
     "postgres://u:S3CRET@h/db?sslmode",
+    "postgres://u:1/x?S3CRET=x@h/db",
+    "postgres://u:1/x?y=S3CRET@h/db",
+    "postgres://u:x@h/db?password=S3=CRET",
     "postgres://u:S3CRET@a/db,postgres://u:S3CRET@b/db",
     "host=h password=x S3CRET",
     "host=h password='S3CRET",

@@ -108,7 +108,6 @@ fn a_string_for_another_backend_or_with_a_misspelt_scheme_is_refused() {
         (Mysql, "host=db1 dbname=app"),
         (Mysql, "mysql:u:pw@db1/app"),
         (Sqlite, "postgres://u:pw@db1/app"),
-        (Sqlite, "u:pw@db1"),
         (Sqlite, "host=db1 password=pw"),
     ] {
         assert_eq!(
@@ -116,6 +115,13 @@ fn a_string_for_another_backend_or_with_a_misspelt_scheme_is_refused() {
             "wrong scheme",
             "{dialect:?} {url}"
         );
+    }
+}
+
+#[test]
+fn the_name_of_a_file_never_is_a_servers_credentials() {
+    for url in ["u:pw@db1", "sqlite://u:pw@db1", "file:/data/u:pw@db1"] {
+        assert_eq!(default_name(Sqlite, url), "malformed", "{url}");
     }
 }
 
@@ -210,6 +216,12 @@ fn timeouts_are_added_unless_the_string_has_them() {
             ),
         ),
         (
+            "postgres://db1/app?connect_timeout=4&",
+            format!(
+                "postgres://db1/app?connect_timeout=4&keepalives_idle=5&{REST}&tcp_user_timeout=15000"
+            ),
+        ),
+        (
             "host=db1 connect_timeout=8 keepalives_idle='7'",
             "host=db1 connect_timeout=8 keepalives_idle='7' keepalives_interval='3' \
              keepalives_count='3' tcp_user_timeout='15000'"
@@ -230,7 +242,7 @@ fn a_parameter_is_added_in_the_form_of_the_string() {
         ),
         ("host=db1", r"host=db1 options='-c x=\'a b\''"),
     ] {
-        assert_eq!(with_postgres_parameter(url, "options", options), expected);
+        assert_eq!(postgres::with_parameter(url, "options", options), expected);
     }
 }
 
@@ -290,7 +302,7 @@ fn a_fragment_is_options_only_if_it_can_be_nothing_else() {
         ),
         (
             "postgres://h/db?password=p#weight=2",
-            plain("postgres://h/db?password=p#weight=2"),
+            with("postgres://h/db?password=p", None, 2, None),
         ),
         ("/data#name=a/app.db", plain("/data#name=a/app.db")),
     ] {

@@ -60,7 +60,7 @@ pub(crate) fn with_parameter(url: &str, key: &str, text: &str) -> String {
     };
     let separator = match uri.query {
         None => "?",
-        Some("") => "",
+        Some(query) if query.is_empty() || query.ends_with('&') => "",
         Some(_) => "&",
     };
     format!("{url}{separator}{key}={}", percent::encode(text))
@@ -138,8 +138,24 @@ impl Uri<'_> {
             Parameter::decoded("port", &ports.join(","))?,
             Parameter::decoded("dbname", self.path)?,
         ];
-        parameters.extend(query(self.query.unwrap_or_default())?);
+        parameters.extend(self.query()?);
         Ok(parameters)
+    }
+
+    /// libpq is stricter than [`query`] and quotes what it refuses. An @ it takes, but where one
+    /// stands here, what precedes it is likelier to be a password than a parameter.
+    fn query(&self) -> Result<Vec<Parameter>, Trouble> {
+        let text = self.query.unwrap_or_default();
+        let pairs = match text.strip_suffix('&') {
+            Some("") => return Err(PARAMETER),
+            Some(pairs) => pairs,
+            None => text,
+        };
+        let single = |pair: &str| pair.matches('=').count() == 1;
+        if text.contains('@') || !(pairs.is_empty() || pairs.split('&').all(single)) {
+            return Err(PARAMETER);
+        }
+        query(pairs)
     }
 }
 

@@ -42,27 +42,27 @@ pub(super) fn locate(url: &str) -> Result<Located, Trouble> {
     })
 }
 
-/// A path that looks like a server's connection string is refused, for a file's name is shown.
 fn plain(path: &str) -> Result<Located, Trouble> {
-    let mut located = at(path, path.to_owned())?;
-    let credentials = located
-        .name
-        .split_once(':')
-        .is_some_and(|(_, rest)| rest.contains('@'));
-    if credentials || scheme(path).is_some() || is_keyword_form(path) {
+    if scheme(path).is_some() || is_keyword_form(path) {
         return Err(wrong_scheme(path));
     }
+    let mut located = at(path, path.to_owned())?;
     if path == ":memory:" {
         located.visibility = Visibility::Own;
     }
     Ok(located)
 }
 
+/// A name like the credentials of a server is refused, for names are shown.
 fn at(path: &str, url: String) -> Result<Located, Trouble> {
     let name = match path {
         "" => "temporary",
         _ => path.rsplit(['/', '\\']).next().unwrap_or(path),
     };
+    let credentials = |(_, rest): (&str, &str)| rest.contains('@');
+    if name.split_once(':').is_some_and(credentials) {
+        return Err(Trouble::Malformed("it is a server's, with credentials"));
+    }
     if name.is_empty() {
         return Err(Trouble::Malformed("it leads to a directory, not to a file"));
     }
