@@ -7,6 +7,11 @@ pub(crate) fn started(summary: &str) {
     log::info!("{summary}");
 }
 
+/// A node did not answer when the cluster was started.
+pub(crate) fn unreachable_at_start(node: &str, cause: &str) {
+    log::warn!("{node}: not reachable at start, {cause}");
+}
+
 /// A node stopped answering.
 pub(crate) fn node_down(node: &str, cause: &str, quarantine: Duration) {
     log::warn!("{node}: up -> down, {cause}; not asked again for {quarantine:?}");

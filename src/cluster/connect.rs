@@ -3,13 +3,17 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, LazyLock, Weak};
 use std::thread;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use super::{Cluster, ClusterConfig, ConfigError, Inner};
 use crate::backend::ReplicatedConnection;
+use crate::event;
+use crate::node::Node;
 
 /// Why a cluster could not be started.
 ///
@@ -56,33 +60,44 @@ impl From<ConfigError> for ConnectError {
 impl<C: ReplicatedConnection> Cluster<C> {
     /// Dials every node once, all at the same time; one that answers is enough.
     ///
-    /// Those that do not are logged by name and cause.
+    /// Those that do not are logged by name and cause. A dial that hangs is left to its thread.
     pub(crate) fn look_around(&self) -> Result<(), ConnectError> {
-        let causes: Vec<(String, String)> = thread::scope(|scope| {
-            let dials: Vec<_> = self
-                .nodes()
-                .map(|node| (node, scope.spawn(|| node.probe())))
-                .collect();
-            dials
-                .into_iter()
-                .filter_map(|(node, dial)| {
-                    let cause = match dial.join() {
-                        Ok(Ok(())) => return None,
-                        Ok(Err(cause)) => cause,
-                        Err(_) => "dialling panicked".to_owned(),
-                    };
-                    Some((node.name().to_string(), cause))
-                })
-                .collect()
-        });
+        let timeout = self.settings().connect_timeout;
+        let dials: Vec<_> = self.nodes().map(dial_in_background).collect();
+        let deadline = Instant::now() + timeout;
+        let causes: Vec<(String, String)> = self
+            .nodes()
+            .zip(dials)
+            .filter_map(|(node, dial)| {
+                let left = deadline.saturating_duration_since(Instant::now());
+                let cause = match dial.recv_timeout(left) {
+                    Ok(Ok(())) => return None,
+                    Ok(Err(cause)) => cause,
+                    Err(_) => format!("no answer within {timeout:?}"),
+                };
+                Some((node.name().to_string(), cause))
+            })
+            .collect();
         if causes.len() == self.nodes().count() {
             return Err(ConnectError::Unreachable(causes));
         }
         for (node, cause) in causes {
-            log::warn!("{node}: not reachable at start, {cause}");
+            event::unreachable_at_start(&node, &cause);
         }
         Ok(())
     }
+}
+
+fn dial_in_background<C: ReplicatedConnection>(
+    node: &Arc<Node<C>>,
+) -> Receiver<Result<(), String>> {
+    let (sender, receiver) = mpsc::channel();
+    let node = Arc::clone(node);
+    thread::spawn(move || {
+        // nobody listens any more if the dial took too long
+        let _ = sender.send(node.probe());
+    });
+    receiver
 }
 
 /// Clusters by connection type and URL list, for as long as somebody uses them.

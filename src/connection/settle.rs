@@ -33,14 +33,18 @@ pub(super) fn after_success<C: ReplicatedConnection>(
     statement: &Statement,
     mark: Option<WriteMark>,
 ) {
-    occupy(lease, statement);
+    occupy(unit, lease, statement);
     note_success(unit, statement);
     unit.keep(mark);
 }
 
 /// Notes on the connection what a statement leaves in its session.
-pub(super) fn occupy<C: ReplicatedConnection>(lease: &mut Lease<C>, statement: &Statement) {
-    if statement.marks() {
+pub(super) fn occupy<C: ReplicatedConnection>(
+    unit: &Unit,
+    lease: &mut Lease<C>,
+    statement: &Statement,
+) {
+    if statement.marks() && !unit.in_transaction() {
         // what the server says of this session's last write is not known from here on
         lease.inner().evidence = None;
     }

@@ -31,12 +31,14 @@ impl<C: ReplicatedConnection> TransactionManager<RoutedConnection<C>>
             return conn.begin(C::TransactionManager::begin_transaction);
         }
         conn.check_transaction()?;
-        C::TransactionManager::begin_transaction(conn.transaction_lease()?.connection())
+        C::TransactionManager::begin_transaction(conn.transaction_connection()?)?;
+        conn.unit.savepoints += 1;
+        Ok(())
     }
 
     fn rollback_transaction(conn: &mut RoutedConnection<C>) -> QueryResult<()> {
-        let result = C::TransactionManager::rollback_transaction(conn.in_transaction_or_error()?);
-        conn.after_transaction(Ending::RolledBack);
+        let result = C::TransactionManager::rollback_transaction(conn.transaction_connection()?);
+        conn.leave_level(Ending::RolledBack);
         result
     }
 
@@ -46,8 +48,8 @@ impl<C: ReplicatedConnection> TransactionManager<RoutedConnection<C>>
             Self::rollback_transaction(conn)?;
             return Err(lost);
         }
-        let result = C::TransactionManager::commit_transaction(conn.in_transaction_or_error()?);
-        conn.after_transaction(Ending::Unproven);
+        let result = C::TransactionManager::commit_transaction(conn.transaction_connection()?);
+        conn.leave_level(Ending::Unproven);
         result
     }
 
@@ -237,7 +239,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         lease.ok_or(Error::NotInTransaction)
     }
 
-    fn in_transaction_or_error(&mut self) -> QueryResult<&mut C> {
+    fn transaction_connection(&mut self) -> QueryResult<&mut C> {
         self.transaction_lease().map(Lease::connection)
     }
 
@@ -251,24 +253,42 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         }
     }
 
-    /// Acts on the end of a transaction, if what ended was more than a savepoint.
-    fn after_transaction(&mut self, ending: Ending) {
-        if matches!(self.status_mut().transaction_depth(), Ok(Some(_))) {
-            return;
+    /// Leaves a savepoint, or the transaction itself.
+    ///
+    /// Counted here and not read from the connection's own state: when that is broken the
+    /// transaction lasts until its outermost closure ends, so that nothing in it runs outside.
+    fn leave_level(&mut self, ending: Ending) {
+        match self.unit.savepoints.checked_sub(1) {
+            Some(left) => self.unit.savepoints = left,
+            None => self.after_transaction(ending),
         }
+    }
+
+    /// Acts on the end of a transaction.
+    fn after_transaction(&mut self, ending: Ending) {
         let broken = self.status_mut().transaction_depth().is_err();
         self.end_read_only();
         let unit = &mut self.unit;
         unit.transaction = Transaction::None;
         unit.transaction_lost = false;
+        unit.savepoints = 0;
         let provable = ending == Ending::RolledBack && !broken && !unit.unprovable;
         unit.unprovable = false;
         let marks = std::mem::take(&mut unit.marks);
-        if !marks.is_empty() && provable && self.left_no_trace() {
-            marks.into_iter().for_each(|mark| mark.give_back());
+        if !marks.is_empty() {
+            match provable && self.left_no_trace() {
+                true => marks.into_iter().for_each(|mark| mark.give_back()),
+                false => self.forget_evidence(),
+            }
         }
         self.leases.primary_lost |= broken && self.leases.primary.is_some();
         self.end_of_block();
+    }
+
+    fn forget_evidence(&mut self) {
+        if let Some(lease) = &mut self.leases.primary {
+            lease.inner().evidence = None;
+        }
     }
 
     fn left_no_trace(&mut self) -> bool {

@@ -109,6 +109,8 @@ pub(super) struct Unit {
     pub(super) forced: bool,
     pub(super) marking: Marking,
     pub(super) transaction: Transaction,
+    /// How many savepoints are open in it.
+    pub(super) savepoints: u32,
     /// A transaction opened by a statement (`BEGIN`), which Diesel does not know of.
     pub(super) raw_transaction: bool,
     /// The server has ended the transaction, the client has not.
@@ -131,6 +133,7 @@ impl Unit {
             forced: false,
             marking: Marking::On,
             transaction: Transaction::None,
+            savepoints: 0,
             raw_transaction: false,
             transaction_lost: false,
             unprovable: false,

@@ -134,7 +134,8 @@ impl<C: ReplicatedConnection> ManageConnection for NodeManager<C> {
             used: Instant::now(),
             expires: opened + LIFETIME.mul_f64(jitter),
             fate: Fate::Keep,
-            evidence: None,
+            // a new session has written nothing
+            evidence: Some(String::new()),
         })
     }
 

@@ -130,7 +130,7 @@ impl Statement {
 
     /// Whatever the user does on the real connection: also what stays in its session.
     pub(crate) fn anything() -> Self {
-        let mut kind = QueryKind::new(Form::Other, Need::Write);
+        let mut kind = QueryKind::new(Form::Batch, Need::Write);
         kind.keep_state();
         Self {
             identity: Identity::Anything,
