@@ -51,33 +51,40 @@ fn replicates(start: Start) {
         );
     }
 
+    pauses(&cluster);
+    restarts(&cluster);
+}
+
+fn pauses(cluster: &Cluster) {
     cluster.pause_replication(1);
-    insert(&cluster, 0, 2);
+    insert(cluster, 0, 2);
     cluster.wait_replicated();
-    assert_eq!(ids(&cluster, 2), "1 2", "the other replica goes on");
+    assert_eq!(ids(cluster, 2), "1 2", "the other replica goes on");
     assert!(
-        !holds_within(SHORT, || ids(&cluster, 1) != "1"),
+        !holds_within(SHORT, || ids(cluster, 1) != "1"),
         "a paused replica applies nothing"
     );
     cluster.resume_replication(1);
     cluster.wait_replicated();
-    assert_eq!(ids(&cluster, 1), "1 2", "a resumed replica catches up");
+    assert_eq!(ids(cluster, 1), "1 2", "a resumed replica catches up");
+}
 
+fn restarts(cluster: &Cluster) {
     cluster.kill(2);
     assert!(
         cluster.try_app_sql(2, "SELECT 1").is_err(),
         "a killed node answers nothing"
     );
-    insert(&cluster, 0, 3);
+    insert(cluster, 0, 3);
     cluster.wait_replicated();
     assert_eq!(
-        ids(&cluster, 1),
+        ids(cluster, 1),
         "1 2 3",
         "a killed replica does not hold up the others"
     );
     cluster.restart(2);
     cluster.wait_replicated();
-    assert_eq!(ids(&cluster, 2), "1 2 3", "a restarted replica catches up");
+    assert_eq!(ids(cluster, 2), "1 2 3", "a restarted replica catches up");
 
     cluster.kill(0);
     assert!(
@@ -86,19 +93,19 @@ fn replicates(start: Start) {
     );
     cluster.wait_replicated();
     cluster.restart(0);
-    insert(&cluster, 0, 4);
+    insert(cluster, 0, 4);
     cluster.wait_replicated();
     assert_eq!(
-        ids(&cluster, 1),
+        ids(cluster, 1),
         "1 2 3 4",
         "a restarted primary feeds its replicas again"
     );
 
     cluster.pause_replication(2);
     cluster.restart(2);
-    insert(&cluster, 0, 5);
+    insert(cluster, 0, 5);
     cluster.wait_replicated();
-    assert_eq!(ids(&cluster, 2), "1 2 3 4 5", "a restart ends a pause");
+    assert_eq!(ids(cluster, 2), "1 2 3 4 5", "a restart ends a pause");
     assert_eq!(
         cluster.sql(2, "SELECT name FROM node_name"),
         "n2",

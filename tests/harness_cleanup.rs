@@ -46,19 +46,17 @@ fn nothing_is_left_of_a_frozen_server() {
     }
 }
 
+/// In the child that it starts, the test is the process that gets killed.
 #[test]
 fn nothing_is_left_of_a_process_that_was_killed() {
+    if let Ok(kind) = std::env::var("HARNESS_CHILD") {
+        wait_to_be_killed(&kind);
+    }
     for kind in ["postgres", "mariadb", "sqlite"] {
-        let mut child = Command::new(std::env::current_exe().expect("known"));
-        child
-            .args([
-                "--ignored",
-                "--exact",
-                "--nocapture",
-                "child_with_a_shared_cluster",
-            ])
-            .env("HARNESS_CHILD", kind);
-        let mut child = child
+        let mut child = Command::new(std::env::current_exe().expect("known"))
+            .args(["--exact", "--nocapture"])
+            .arg("nothing_is_left_of_a_process_that_was_killed")
+            .env("HARNESS_CHILD", kind)
             .stdout(Stdio::piped())
             .spawn()
             .expect("this very program runs");
@@ -72,14 +70,11 @@ fn nothing_is_left_of_a_process_that_was_killed() {
     }
 }
 
-#[test]
-#[ignore = "run by nothing_is_left_of_a_process_that_was_killed"]
-fn child_with_a_shared_cluster() {
-    let cluster = match std::env::var("HARNESS_CHILD").as_deref() {
-        Ok("postgres") => Cluster::shared_postgres(1),
-        Ok("mariadb") => Cluster::shared_mariadb(1),
-        Ok("sqlite") => Cluster::shared_sqlite(1),
-        _ => return,
+fn wait_to_be_killed(kind: &str) -> ! {
+    let cluster = match kind {
+        "postgres" => Cluster::shared_postgres(1),
+        "mariadb" => Cluster::shared_mariadb(1),
+        _ => Cluster::shared_sqlite(1),
     };
     println!("traces: {}", Traces::of(cluster).print());
     loop {
