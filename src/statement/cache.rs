@@ -113,8 +113,7 @@ impl Statement {
     /// Tells whether it marks the context when it runs on the primary: like a write also a read
     /// that calls a function not known as pure, because nothing refuses it there.
     pub(crate) fn marks(&self) -> bool {
-        let may_write = matches!(self.kind.need(), Need::Read | Need::Locking)
-            && self.kind.purity() == Purity::Unproven;
+        let may_write = self.form() != Form::Transaction && self.kind.purity() == Purity::Unproven;
         self.writes() || may_write
     }
 

@@ -1,8 +1,8 @@
 //! Which names before a parenthesis are calls, and what the calls mean.
 use super::functions::Function;
+use super::keyword::is_any;
 use super::kind::{FunctionName, Keeps, Need, Purity, QueryKind};
-use super::rules::{Identifier, Quoting, Rules, UnknownFunctions};
-use super::scan::is_any;
+use super::rules::{Identifier, Rules, UnknownFunctions};
 use super::single::Before;
 
 /// The last name in the text, with its schema, and what stands before both.
@@ -14,27 +14,22 @@ pub(super) struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    pub(super) const NONE: Self = Self {
-        schema: None,
-        last: Identifier {
-            text: "",
-            quoting: Quoting::Bare,
-        },
-        before: Before::Start,
-    };
-
-    /// The name that begins with or is continued by this identifier.
-    pub(super) fn then(self, last: Identifier<'a>, before: Before, before_dot: Before) -> Self {
-        let continued = before == Before::Dot && before_dot.is_name();
+    pub(super) fn new(last: Identifier<'a>, before: Before) -> Self {
         Self {
-            schema: continued.then_some(self.last),
+            schema: None,
             last,
-            before: if continued { self.before } else { before },
+            before,
         }
     }
 
+    /// Behind a dot: what was the name is the schema.
+    pub(super) fn continue_with(&mut self, last: Identifier<'a>) {
+        self.schema = Some(self.last);
+        self.last = last;
+    }
+
     pub(super) fn is(&self, text: &str) -> bool {
-        self.last.text.eq_ignore_ascii_case(text)
+        self.last.text.eq_ignore_ascii_case(text.as_bytes())
     }
 
     pub(super) fn is_any(&self, names: &[&str]) -> bool {

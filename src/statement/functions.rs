@@ -4,7 +4,6 @@
 use super::Dialect;
 use super::kind::FunctionName;
 use super::rules::{Identifier, Quoting};
-use std::cmp::Ordering;
 
 /// What calling a function means.
 pub(super) enum Function {
@@ -26,21 +25,24 @@ struct Lists {
     session: Names,
 }
 
+macro_rules! names {
+    ($file:expr) => {{
+        const TEXT: &str = include_str!($file);
+        static SLOTS: [u16; slot_count(TEXT)] = slots(TEXT);
+        Names {
+            text: TEXT,
+            slots: &SLOTS,
+        }
+    }};
+}
+
 macro_rules! lists {
     ($dialect:literal) => {
         Lists {
-            syntax: Names::new(include_str!(concat!("functions/", $dialect, ".syntax.txt"))),
-            pure: Names::new(include_str!(concat!("functions/", $dialect, ".pure.txt"))),
-            primary: Names::new(include_str!(concat!(
-                "functions/",
-                $dialect,
-                ".primary.txt"
-            ))),
-            session: Names::new(include_str!(concat!(
-                "functions/",
-                $dialect,
-                ".session.txt"
-            ))),
+            syntax: names!(concat!("functions/", $dialect, ".syntax.txt")),
+            pure: names!(concat!("functions/", $dialect, ".pure.txt")),
+            primary: names!(concat!("functions/", $dialect, ".primary.txt")),
+            session: names!(concat!("functions/", $dialect, ".session.txt")),
         }
     };
 }
@@ -56,92 +58,101 @@ pub(super) fn built_in(dialect: Dialect, schema: Option<Identifier>, name: Ident
         Dialect::Mysql => &MYSQL,
         Dialect::Sqlite => &SQLITE,
     };
-    let mut buffer = [0; LONGEST];
-    let Some(lower_case) = fold(dialect, name, &mut buffer) else {
-        return Function::Unknown;
-    };
     let user_schema = schema.is_some_and(|schema| !is_catalog(dialect, schema));
-    if !user_schema && lists.pure.find(lower_case).is_some() {
+    let hash = name
+        .text
+        .iter()
+        .fold(0, |hash, &byte| mix(hash, byte.to_ascii_lowercase()));
+    let find = |list: &Names| {
+        list.find(hash, name.text)
+            .filter(|found| is_same(dialect, found, name))
+    };
+    if !user_schema && find(&lists.pure).is_some() {
         return Function::Pure;
     }
-    if schema.is_none() && name.quoting == Quoting::Bare && lists.syntax.find(lower_case).is_some()
-    {
+    if schema.is_none() && name.quoting == Quoting::Bare && find(&lists.syntax).is_some() {
         return Function::Pure;
     }
     // whatever their schema: extensions are installed where their user likes
-    if let Some(name) = lists.primary.find(lower_case) {
+    if let Some(name) = find(&lists.primary) {
         return Function::Primary(FunctionName::built_in(name));
     }
-    match lists.session.find(lower_case) {
+    match find(&lists.session) {
         Some(name) => Function::Session(FunctionName::built_in(name)),
         None => Function::Unknown,
     }
 }
 
-/// The name as the server looks it up: PostgreSQL leaves quoted names as they are.
-fn fold<'b>(dialect: Dialect, name: Identifier, buffer: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
-    let text = name.text.as_bytes();
-    let folded = buffer.get_mut(..text.len())?;
-    folded.copy_from_slice(text);
-    if dialect != Dialect::Postgres || name.quoting == Quoting::Bare {
-        folded.make_ascii_lowercase();
-    }
-    Some(folded)
+/// PostgreSQL takes quoted names as they are.
+fn is_same(dialect: Dialect, lower_case: &str, name: Identifier) -> bool {
+    dialect != Dialect::Postgres
+        || name.quoting == Quoting::Bare
+        || lower_case.as_bytes() == name.text
 }
 
 fn is_catalog(dialect: Dialect, schema: Identifier) -> bool {
-    dialect == Dialect::Postgres && schema.text.eq_ignore_ascii_case("pg_catalog")
+    dialect == Dialect::Postgres && schema.text.eq_ignore_ascii_case(b"pg_catalog")
 }
 
-/// No listed name is longer: PostgreSQL cuts identifiers here.
-const LONGEST: usize = 63;
-
-/// Names, one a line, the shorter ones first and those of one length in order: so the names of one length are an
-/// array in the text itself, and a lookup is a binary search in it.
+/// Names, one a line, and where in the text each begins: at its hash, or behind it.
 struct Names {
     text: &'static str,
-    /// Where the names of each length begin.
-    starts: [u32; LONGEST + 2],
+    /// Counted from one; zero is an empty slot. Their number is a power of two.
+    slots: &'static [u16],
+}
+
+/// At least every second one is empty.
+const fn slot_count(text: &str) -> usize {
+    let (mut lines, mut at) = (0, 0);
+    while at < text.len() {
+        lines += (text.as_bytes()[at] == b'\n') as usize;
+        at += 1;
+    }
+    (lines * 2 + 1).next_power_of_two()
+}
+
+const fn slots<const COUNT: usize>(text: &str) -> [u16; COUNT] {
+    let bytes = text.as_bytes();
+    assert!(
+        bytes.len() < u16::MAX as usize,
+        "every place in the text has a number"
+    );
+    let mut slots = [0; COUNT];
+    let mut line = 0;
+    while line < bytes.len() {
+        let (mut end, mut hash) = (line, 0);
+        while bytes[end] != b'\n' {
+            hash = mix(hash, bytes[end]);
+            end += 1;
+        }
+        let mut slot = slot(hash, COUNT);
+        while slots[slot] != 0 {
+            slot = (slot + 1) & (COUNT - 1);
+        }
+        slots[slot] = line as u16 + 1;
+        line = end + 1;
+    }
+    slots
+}
+
+const fn mix(hash: u32, byte: u8) -> u32 {
+    (hash.rotate_left(5) ^ byte as u32).wrapping_mul(0x9e37_79b9)
+}
+
+const fn slot(hash: u32, count: usize) -> usize {
+    (hash ^ hash >> 16) as usize & (count - 1)
 }
 
 impl Names {
-    const fn new(text: &'static str) -> Self {
-        let bytes = text.as_bytes();
-        let mut starts = [0; LONGEST + 2];
-        let (mut line, mut length) = (0, 0);
-        while line < bytes.len() {
-            let mut end = line;
-            while bytes[end] != b'\n' {
-                end += 1;
+    /// The name in any case; `hash` is that of its lower case.
+    fn find(&self, hash: u32, name: &[u8]) -> Option<&'static str> {
+        let mut slot = slot(hash, self.slots.len());
+        while let Some(line) = usize::from(self.slots[slot]).checked_sub(1) {
+            let (bytes, end) = (self.text.as_bytes(), line + name.len());
+            if bytes.get(end) == Some(&b'\n') && bytes[line..end].eq_ignore_ascii_case(name) {
+                return Some(&self.text[line..end]);
             }
-            assert!(end - line >= length, "shorter names come first");
-            while length < end - line {
-                length += 1;
-                starts[length] = line as u32;
-            }
-            line = end + 1;
-        }
-        while length <= LONGEST {
-            length += 1;
-            starts[length] = bytes.len() as u32;
-        }
-        Self { text, starts }
-    }
-
-    fn find(&self, lower_case: &[u8]) -> Option<&'static str> {
-        let length = lower_case.len();
-        let stride = length + 1;
-        let start = self.starts[length] as usize;
-        let (mut low, mut high) = (0, (self.starts[stride] as usize - start) / stride);
-        while low < high {
-            let middle = (low + high) / 2;
-            let at = start + middle * stride;
-            let name = &self.text[at..at + length];
-            match name.as_bytes().cmp(lower_case) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Equal => return Some(name),
-                Ordering::Greater => high = middle,
-            }
+            slot = (slot + 1) & (self.slots.len() - 1);
         }
         None
     }
@@ -152,20 +163,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_list_is_sorted_so_that_each_of_its_names_is_found_and_no_name_is_on_two() {
+    fn each_name_of_every_list_is_found_and_none_is_on_two_lists() {
         for lists in [&POSTGRES, &MYSQL, &SQLITE] {
             let all = [&lists.pure, &lists.primary, &lists.session];
             for (index, list) in all.iter().chain([&&lists.syntax]).enumerate() {
                 for name in list.text.lines() {
-                    assert_eq!(
-                        list.find(name.as_bytes()),
-                        Some(name),
-                        "{name} is out of order"
-                    );
+                    let find = |list: &Names| list.find(name.bytes().fold(0, mix), name.as_bytes());
+                    assert_eq!(find(list), Some(name), "{name} is found");
                     assert_eq!(name, name.to_lowercase(), "{name} is in lower case");
                     for (other, list) in all.iter().enumerate().filter(|(other, _)| *other != index)
                     {
-                        let found = index < all.len() && list.find(name.as_bytes()).is_some();
+                        let found = index < all.len() && find(list).is_some();
                         assert!(!found, "{name} is on the lists {index} and {other}");
                     }
                 }

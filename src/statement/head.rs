@@ -1,8 +1,7 @@
 //! What the first words of a statement say.
 use super::Dialect;
-use super::keyword::Keyword;
+use super::keyword::{Keyword, is_any};
 use super::kind::{Form, Keeps, Need, QueryKind, TransactionEffect};
-use super::scan::is_any;
 use super::single::{Before, Body, Explained, Head, Single};
 
 /// What a statement is that begins with this word; `None` if none does.
@@ -26,6 +25,7 @@ fn opening(dialect: Dialect, keyword: Keyword) -> Option<QueryKind> {
         }
         Load if dialect == Postgres => keeping(Need::SessionState),
         Backup => keeping(Need::Write),
+        Pragma if dialect != Sqlite => return None,
         Declare | Get | Pragma => QueryKind::new(Form::Other, Need::SessionState),
         Create | Alter | Verb | Flush | Analyze | Load => QueryKind::new(Form::Other, Need::Write),
         _ => return None,
@@ -47,8 +47,17 @@ fn keeping(need: Need) -> QueryKind {
 
 /// Before it is known what the statement does.
 impl Single<'_> {
+    pub(super) fn word_of_head(&mut self, keyword: Keyword, text: &[u8]) {
+        match self.head {
+            Head::Awaited => self.begin(keyword),
+            Head::Explain => self.explain(keyword),
+            Head::Is(head) => self.follow(head, keyword, text),
+            Head::With | Head::Settled => {}
+        }
+    }
+
     /// The first word.
-    pub(super) fn begin(&mut self, keyword: Keyword) {
+    fn begin(&mut self, keyword: Keyword) {
         use Keyword::*;
         match keyword {
             Explain => self.head = Head::Explain,
@@ -73,7 +82,7 @@ impl Single<'_> {
         match opening(self.dialect, keyword) {
             Some(kind) => self.starts(keyword, kind),
             // MySQL describes a table so
-            None if self.dialect == Dialect::Mysql && keyword != For => {
+            None if self.dialect == Dialect::Mysql && !matches!(keyword, For | Into) => {
                 self.starts(Describe, QueryKind::new(Form::Read, Need::Read));
             }
             None => self.not_understood(),
@@ -83,7 +92,7 @@ impl Single<'_> {
 
 /// Words that say more about a statement than its first one.
 impl Single<'_> {
-    pub(super) fn follow(&mut self, head: Keyword, keyword: Keyword, text: &str) {
+    fn follow(&mut self, head: Keyword, keyword: Keyword, text: &[u8]) {
         use Keyword::*;
         match head {
             Set if self.before.is(Set) => self.set(keyword),
@@ -91,11 +100,7 @@ impl Single<'_> {
                 self.control_transaction(head, keyword);
             }
             Create | Alter => self.create(keyword),
-            Show if self.before.is(Show) || self.before2.is(Show) => {
-                if is_any(text, SHOWS_OF_ONE_SERVER) {
-                    self.kind.raise(Need::SessionState);
-                }
-            }
+            Show if self.before.is(Show) || self.before2.is(Show) => self.show(text),
             Pragma if self.before.is(Pragma) || self.before == Before::Dot => self.pragma(text),
             Declare if keyword == Hold && self.before.is(With) => self.kind.keep_state(),
             Flush if matches!(keyword, Lock | Export) => self.kind.keep_state(),
@@ -105,6 +110,13 @@ impl Single<'_> {
             if keyword == Begin || (keyword == Case && !self.before.is(End)) {
                 *open += 1;
             }
+        }
+    }
+
+    /// The first two words behind `SHOW`.
+    fn show(&mut self, text: &[u8]) {
+        if is_any(text, SHOWS_OF_ONE_SERVER) {
+            self.kind.raise(Need::SessionState);
         }
     }
 
@@ -175,9 +187,9 @@ impl Single<'_> {
 
 /// SQLite's `PRAGMA`.
 impl Single<'_> {
-    fn pragma(&mut self, name: &str) {
+    fn pragma(&mut self, name: &[u8]) {
         if is_any(name, PRAGMAS_THAT_TELL) || is_any(name, PRAGMAS_THAT_TELL_ABOUT) {
-            self.kind = QueryKind::new(Form::Read, Need::Read);
+            self.becomes(QueryKind::new(Form::Read, Need::Read));
         }
     }
 

@@ -9,127 +9,142 @@ macro_rules! keywords {
             $($keyword,)*
         }
 
-        const LONGEST: usize = {
-            let mut longest = 0;
-            $($(if $text.len() > longest { longest = $text.len(); })+)*
-            longest
-        };
-
-        fn find(lower_case: &[u8]) -> Keyword {
-            match lower_case {
-                $($($text)|+ => Keyword::$keyword,)*
-                _ => Keyword::Plain,
-            }
-        }
+        const WORDS: &[(&str, Keyword)] = &[$($(($text, Keyword::$keyword),)+)*];
     };
 }
 
 keywords! {
     // reads
-    Select: b"select",
-    Values: b"values",
-    Table: b"table",
-    With: b"with",
-    Show: b"show",
-    Explain: b"explain",
-    Describe: b"describe" | b"desc",
-    Analyze: b"analyze" | b"analyse",
-    Pragma: b"pragma",
+    Select: "select",
+    Values: "values",
+    Table: "table",
+    With: "with",
+    Show: "show",
+    Explain: "explain",
+    Describe: "describe" | "desc",
+    Analyze: "analyze" | "analyse",
+    Pragma: "pragma",
     // rows
-    Insert: b"insert",
-    Update: b"update",
-    Delete: b"delete",
-    Merge: b"merge",
-    Replace: b"replace",
+    Insert: "insert",
+    Update: "update",
+    Delete: "delete",
+    Merge: "merge",
+    Replace: "replace",
     // routines
-    Call: b"call",
-    Do: b"do",
-    Execute: b"execute",
+    Call: "call",
+    Do: "do",
+    Execute: "execute",
     // transactions
-    Begin: b"begin",
-    Start: b"start",
-    Commit: b"commit",
-    End: b"end",
-    Abort: b"abort",
-    Rollback: b"rollback",
-    Savepoint: b"savepoint",
-    Release: b"release",
-    Xa: b"xa",
+    Begin: "begin",
+    Start: "start",
+    Commit: "commit",
+    End: "end",
+    Abort: "abort",
+    Rollback: "rollback",
+    Savepoint: "savepoint",
+    Release: "release",
+    Xa: "xa",
     // the session
-    Set: b"set",
-    Reset: b"reset",
-    Discard: b"discard",
-    Listen: b"listen" | b"unlisten",
-    Declare: b"declare",
-    Prepare: b"prepare",
-    Deallocate: b"deallocate",
-    Lock: b"lock",
-    Unlock: b"unlock",
-    Use: b"use",
-    Handler: b"handler",
-    Attach: b"attach" | b"detach",
-    Load: b"load",
-    Flush: b"flush",
-    Backup: b"backup",
-    Get: b"get",
+    Set: "set",
+    Reset: "reset",
+    Discard: "discard",
+    Listen: "listen" | "unlisten",
+    Declare: "declare",
+    Prepare: "prepare",
+    Deallocate: "deallocate",
+    Lock: "lock",
+    Unlock: "unlock",
+    Use: "use",
+    Handler: "handler",
+    Attach: "attach" | "detach",
+    Load: "load",
+    Flush: "flush",
+    Backup: "backup",
+    Get: "get",
     // objects
-    Create: b"create",
-    Alter: b"alter",
-    Verb: b"binlog" | b"cache" | b"change" | b"check" | b"checkpoint" | b"checksum" | b"clone" | b"close"
-        | b"cluster" | b"comment" | b"copy" | b"drop" | b"fetch" | b"grant" | b"import" | b"install" | b"kill"
-        | b"move" | b"notify" | b"optimize" | b"purge" | b"reassign" | b"refresh" | b"reindex" | b"rename"
-        | b"repair" | b"resignal" | b"restart" | b"revoke" | b"security" | b"shutdown" | b"signal" | b"stop"
-        | b"truncate" | b"uninstall" | b"vacuum",
+    Create: "create",
+    Alter: "alter",
+    Verb: "binlog" | "cache" | "change" | "check" | "checkpoint" | "checksum" | "clone" | "close"
+        | "cluster" | "comment" | "copy" | "drop" | "fetch" | "grant" | "import" | "install" | "kill"
+        | "move" | "notify" | "optimize" | "purge" | "reassign" | "refresh" | "reindex" | "rename"
+        | "repair" | "resignal" | "restart" | "revoke" | "security" | "shutdown" | "signal" | "stop"
+        | "truncate" | "uninstall" | "vacuum",
     // inside statements
-    As: b"as",
-    Atomic: b"atomic",
-    Autocommit: b"autocommit",
-    CalcFoundRows: b"sql_calc_found_rows",
-    Case: b"case",
-    Chain: b"chain",
-    Constraints: b"constraints",
-    Default: b"default",
-    Distinct: b"distinct",
-    ExplainOption: b"verbose" | b"extended" | b"partitions" | b"format" | b"query" | b"plan",
-    Export: b"export",
-    For: b"for",
-    Global: b"global" | b"persist" | b"persist_only",
-    Hold: b"hold",
-    If: b"if",
-    In: b"in",
-    Into: b"into",
-    Key: b"key",
-    Local: b"local",
-    Loop: b"loop" | b"while" | b"repeat",
-    Next: b"next" | b"previous",
-    No: b"no",
-    Not: b"not",
-    On: b"on",
-    Operator: b"operator",
-    Password: b"password",
-    Prepared: b"prepared",
-    Recursive: b"recursive",
-    Routine: b"trigger" | b"procedure" | b"function" | b"event" | b"package",
-    Share: b"share",
-    Statement: b"statement",
-    Tables: b"tables",
-    Temporary: b"temp" | b"temporary",
-    To: b"to",
-    Transaction: b"transaction",
-    Value: b"value",
+    As: "as",
+    Atomic: "atomic",
+    Autocommit: "autocommit",
+    CalcFoundRows: "sql_calc_found_rows",
+    Case: "case",
+    Chain: "chain",
+    Constraints: "constraints",
+    Default: "default",
+    Distinct: "distinct",
+    ExplainOption: "verbose" | "extended" | "partitions" | "format" | "query" | "plan",
+    Export: "export",
+    For: "for",
+    Global: "global" | "persist" | "persist_only",
+    Hold: "hold",
+    If: "if",
+    In: "in",
+    Into: "into",
+    Key: "key",
+    Local: "local",
+    Loop: "loop" | "while" | "repeat",
+    Next: "next",
+    No: "no",
+    Not: "not",
+    On: "on",
+    Operator: "operator",
+    Password: "password",
+    Prepared: "prepared",
+    Previous: "previous",
+    Recursive: "recursive",
+    Routine: "trigger" | "procedure" | "function" | "event" | "package",
+    Share: "share",
+    Statement: "statement",
+    Tables: "tables",
+    Temporary: "temp" | "temporary",
+    To: "to",
+    Transaction: "transaction",
+    Value: "value",
+}
+
+const SLOTS: usize = 1024;
+
+/// Where each keyword stands in [`WORDS`], counted from one, at its hash or behind it.
+static TABLE: [u8; SLOTS] = {
+    let mut table = [0; SLOTS];
+    let mut word = 0;
+    while word < WORDS.len() {
+        let mut slot = hash(WORDS[word].0.as_bytes());
+        while table[slot] != 0 {
+            slot = (slot + 1) % SLOTS;
+        }
+        word += 1;
+        table[slot] = word as u8;
+    }
+    table
+};
+
+/// Looks at few letters, and not at their case: it is computed for every word.
+const fn hash(word: &[u8]) -> usize {
+    let [first, middle, last] = [word[0], word[word.len() / 2], word[word.len() - 1]];
+    let letters =
+        (first | 0x20) as usize * 7 + (middle | 0x20) as usize * 67 + (last | 0x20) as usize * 331;
+    (letters + word.len() * 149) % SLOTS
 }
 
 impl Keyword {
-    pub(super) fn of(word: &str) -> Self {
-        let word = word.as_bytes();
-        if word.len() > LONGEST {
-            return Self::Plain;
+    pub(super) fn of(word: &[u8]) -> Self {
+        let mut slot = hash(word);
+        while let Some(index) = usize::from(TABLE[slot]).checked_sub(1) {
+            let (text, keyword) = WORDS[index];
+            if text.as_bytes().eq_ignore_ascii_case(word) {
+                return keyword;
+            }
+            slot = (slot + 1) % SLOTS;
         }
-        let mut lower_case = [0; LONGEST];
-        let lower_case = &mut lower_case[..word.len()];
-        lower_case.copy_from_slice(word);
-        lower_case.make_ascii_lowercase();
-        find(lower_case)
+        Self::Plain
     }
 
     /// `INSERT`, `UPDATE`, `DELETE`, `MERGE`, `REPLACE`.
@@ -143,4 +158,16 @@ impl Keyword {
         use Keyword::*;
         matches!(self, Select | Values | Table)
     }
+
+    /// Whether it matters what comes next.
+    pub(super) fn announces(self) -> bool {
+        matches!(self, Self::Into | Self::End) || self.changes_rows()
+    }
+}
+
+/// Whether a word is one of these, in any case.
+pub(super) fn is_any(word: &[u8], words: &[&str]) -> bool {
+    words
+        .iter()
+        .any(|other| word.eq_ignore_ascii_case(other.as_bytes()))
 }

@@ -200,15 +200,16 @@ impl FunctionName {
     }
 
     /// A name that outlives neither the text nor the lists.
-    pub(super) fn seen(name: &str) -> Self {
-        let mut length = name.len().min(Name::CUT);
-        while !name.is_char_boundary(length) {
-            length -= 1;
-        }
+    pub(super) fn seen(name: &[u8]) -> Self {
+        let cut = &name[..name.len().min(Name::CUT)];
+        let whole_characters = match std::str::from_utf8(cut) {
+            Ok(_) => cut.len(),
+            Err(error) => error.valid_up_to(),
+        };
         let mut bytes = [0; Name::CUT];
-        bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
+        bytes[..cut.len()].copy_from_slice(cut);
         Self(Name::Seen {
-            length: length as u8,
+            length: whole_characters as u8,
             bytes,
         })
     }

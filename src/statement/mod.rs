@@ -17,11 +17,13 @@
 
 mod cache;
 mod calls;
+mod class;
 mod functions;
 mod head;
 mod keyword;
 mod kind;
 mod lexer;
+mod quotes;
 mod rules;
 mod scan;
 mod single;

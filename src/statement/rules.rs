@@ -93,8 +93,15 @@ impl Rules {
 /// A name as it stands in the text, without its quotes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Identifier<'a> {
-    pub(super) text: &'a str,
+    pub(super) text: &'a [u8],
     pub(super) quoting: Quoting,
+}
+
+impl Identifier<'_> {
+    pub(super) const EMPTY: Self = Self {
+        text: b"",
+        quoting: Quoting::Bare,
+    };
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +146,7 @@ impl Names {
             .take_while(|entry| compare(&entry.name, name.text) == Ordering::Equal)
             .find(|entry| match (&entry.schema, schema) {
                 (None, _) => true,
-                (Some(listed), Some(seen)) => listed.eq_ignore_ascii_case(seen.text),
+                (Some(listed), Some(seen)) => listed.as_bytes().eq_ignore_ascii_case(seen.text),
                 (Some(_), None) => false,
             })
             .map(|entry| &entry.name)
@@ -147,7 +154,7 @@ impl Names {
 }
 
 /// Compares a lower-case name with one of any case.
-fn compare(lower_case: &str, text: &str) -> Ordering {
-    let text = text.bytes().map(|byte| byte.to_ascii_lowercase());
+fn compare(lower_case: &str, text: &[u8]) -> Ordering {
+    let text = text.iter().map(u8::to_ascii_lowercase);
     lower_case.bytes().cmp(text)
 }

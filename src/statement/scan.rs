@@ -1,9 +1,9 @@
 //! One pass over a text: its statements, one after the other.
 use super::Dialect;
-use super::keyword::Keyword;
+use super::keyword::{Keyword, is_any};
 use super::kind::{Form, Need, QueryKind};
 use super::lexer::{Conditional, Lexer, Scope, Token};
-use super::rules::{Identifier, Quoting, Rules};
+use super::rules::{Quoting, Rules};
 use super::single::{Before, Head, Single};
 
 /// Tells what a text needs. Comments that only some servers run are read both ways, and the worse reading counts.
@@ -42,54 +42,49 @@ impl<'a> Scanner<'a> {
         loop {
             let token = self.lexer.next();
             let keyword = match token {
-                Token::Word(text) => self.single.keyword(text),
+                Token::Word => self.single.keyword(self.lexer.text()),
                 _ => Keyword::Plain,
             };
-            self.single.expect(token, keyword);
+            self.single.expect(token, keyword, &self.lexer);
             let meaning = match token {
-                Token::Word(text) => self.word(text, keyword),
-                Token::Quoted(text) => self.quoted(text),
+                Token::Word => self.word(keyword),
+                Token::Quoted => self.quoted(),
                 Token::Open => self.open(),
                 Token::Close => self.single.close(),
                 Token::Comma => Before::Comma,
                 Token::Dot => self.dot(),
                 Token::Cast => Before::Cast,
                 Token::Assign => self.assign(),
-                Token::Variable(scope, name) => self.variable(scope, name),
-                Token::Text | Token::Number(_) | Token::Parameter => Before::Value,
-                Token::Symbol(byte) => Before::Symbol(byte),
+                Token::Variable(scope) => self.variable(scope),
+                Token::Text | Token::Number | Token::Parameter => Before::Value,
+                Token::Equals => Before::Equals,
+                Token::Symbol => Before::Symbol,
                 Token::Semicolon if self.single.ends_at_semicolon() => {
                     self.end_statement();
                     continue;
                 }
-                Token::Semicolon => Before::Symbol(b';'),
+                Token::Semicolon => self.single.inner_semicolon(),
                 Token::Broken | Token::End => return self.finish(token),
             };
             self.single.advance(meaning);
         }
     }
 
-    fn word(&mut self, text: &'a str, keyword: Keyword) -> Before {
+    fn word(&mut self, keyword: Keyword) -> Before {
+        let text = self.lexer.text();
         let single = &mut self.single;
-        single.name(Identifier {
-            text,
-            quoting: Quoting::Bare,
-        });
-        match single.head {
-            Head::Awaited => single.begin(keyword),
-            Head::Explain => single.explain(keyword),
-            Head::Is(head) => single.follow(head, keyword, text),
-            Head::With => {}
+        single.name(text, Quoting::Bare);
+        if single.head != Head::Settled {
+            single.word_of_head(keyword, text);
         }
-        single.query_word(keyword);
+        if keyword != Keyword::Plain {
+            single.query_word(keyword);
+        }
         Before::Word(keyword)
     }
 
-    fn quoted(&mut self, text: &'a str) -> Before {
-        self.single.name(Identifier {
-            text,
-            quoting: Quoting::Quoted,
-        });
+    fn quoted(&mut self) -> Before {
+        self.single.name(self.lexer.text(), Quoting::Quoted);
         if self.single.head == Head::Explain {
             self.single.explain(Keyword::Plain);
         }
@@ -100,7 +95,9 @@ impl<'a> Scanner<'a> {
         let single = &mut self.single;
         let calls = match single.head {
             Head::Awaited | Head::Explain | Head::Is(Keyword::Pragma) => false,
-            Head::With | Head::Is(_) => single.before.is_name() && !single.in_with_list(),
+            Head::With | Head::Is(_) | Head::Settled => {
+                single.before.is_name() && !single.in_with_list()
+            }
         };
         if calls {
             single.name.call(self.rules, &mut single.kind);
@@ -130,13 +127,16 @@ impl<'a> Scanner<'a> {
         Before::Assign
     }
 
-    fn variable(&mut self, scope: Scope, name: &str) -> Before {
-        let (variable_of, last) = name.rsplit_once('.').unwrap_or(("", name));
+    fn variable(&mut self, scope: Scope) -> Before {
+        let name = self.lexer.text();
+        let dot = name.iter().rposition(|&byte| byte == b'.');
+        let (variable_of, last) =
+            dot.map_or((&[][..], name), |dot| (&name[..dot], &name[dot + 1..]));
         if scope == Scope::User || is_any(last, SESSION_VARIABLES) {
             self.single.kind.raise(Need::SessionState);
         }
-        let global = variable_of.eq_ignore_ascii_case("global");
-        if scope == Scope::System && !global && last.eq_ignore_ascii_case("autocommit") {
+        let global = variable_of.eq_ignore_ascii_case(b"global");
+        if scope == Scope::System && !global && last.eq_ignore_ascii_case(b"autocommit") {
             return Before::Word(Keyword::Autocommit);
         }
         Before::Value
@@ -183,8 +183,3 @@ const SESSION_VARIABLES: &[&str] = &[
     "pseudo_thread_id",
     "warning_count",
 ];
-
-/// Whether a word is one of these, in any case.
-pub(super) fn is_any(word: &str, words: &[&str]) -> bool {
-    words.iter().any(|other| word.eq_ignore_ascii_case(other))
-}

@@ -1,11 +1,10 @@
 //! One statement: its parentheses and `WITH` lists, and what holds in every statement.
 use super::Dialect;
 use super::calls::Name;
-use super::keyword::Keyword;
+use super::keyword::{Keyword, is_any};
 use super::kind::{Form, FunctionName, Need, QueryKind, TransactionEffect};
-use super::lexer::{Scope, Token};
-use super::rules::Identifier;
-use super::scan::is_any;
+use super::lexer::{Lexer, Scope, Token};
+use super::rules::{Identifier, Quoting};
 
 /// What a token means to those behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +21,8 @@ pub(super) enum Before {
     Dot,
     Cast,
     Assign,
-    Symbol(u8),
+    Equals,
+    Symbol,
 }
 
 impl Before {
@@ -40,11 +40,7 @@ impl Before {
     }
 
     pub(super) fn announces_value(self) -> bool {
-        matches!(self, Self::Assign | Self::Symbol(b'='))
-    }
-
-    fn changes_rows(self) -> bool {
-        matches!(self, Self::Word(keyword) if keyword.changes_rows())
+        matches!(self, Self::Assign | Self::Equals)
     }
 }
 
@@ -57,8 +53,10 @@ pub(super) enum Head {
     Explain,
     /// A `WITH` list has begun; what it is for has not.
     With,
-    /// The word that says what the statement does.
+    /// This word has said what the statement does, and later ones may say more.
     Is(Keyword),
+    /// Nothing more is to be learned of the statement's kind.
+    Settled,
 }
 
 /// The statement that is being read.
@@ -108,7 +106,7 @@ impl<'a> Single<'a> {
             head: Head::Awaited,
             before: Before::Start,
             before2: Before::Start,
-            name: Name::NONE,
+            name: Name::new(Identifier::EMPTY, Before::Start),
             depth: 0,
             base: 0,
             with_lists: Depths::default(),
@@ -120,7 +118,7 @@ impl<'a> Single<'a> {
     }
 
     /// A word behind a dot, or in a query behind `AS`, is a name whatever it spells.
-    pub(super) fn keyword(&self, word: &str) -> Keyword {
+    pub(super) fn keyword(&self, word: &[u8]) -> Keyword {
         let labels = self.before.is(Keyword::As) && self.kind.form == Form::Read;
         if labels || self.before == Before::Dot {
             return Keyword::Plain;
@@ -133,61 +131,93 @@ impl<'a> Single<'a> {
         self.before = meaning;
     }
 
-    pub(super) fn name(&mut self, identifier: Identifier<'a>) {
-        self.name = self.name.then(identifier, self.before, self.before2);
+    /// A name stands here.
+    pub(super) fn name(&mut self, text: &'a [u8], quoting: Quoting) {
+        let identifier = Identifier { text, quoting };
+        if self.before == Before::Dot && self.before2.is_name() {
+            self.name.continue_with(identifier);
+        } else {
+            self.name = Name::new(identifier, self.before);
+        }
     }
 
     /// The statement begins here with a word that says what it does.
     pub(super) fn starts(&mut self, keyword: Keyword, kind: QueryKind) {
-        self.kind = kind;
+        self.becomes(kind);
         self.base = self.depth;
+        self.head = match keyword {
+            Keyword::With => Head::With,
+            _ if keyword.starts_query() || keyword.changes_rows() => Head::Settled,
+            _ => Head::Is(keyword),
+        };
         if keyword == Keyword::With {
-            self.head = Head::With;
             self.with_lists.set(self.depth);
-        } else {
-            self.head = Head::Is(keyword);
+        }
+    }
+
+    /// What could not be understood stays so.
+    pub(super) fn becomes(&mut self, kind: QueryKind) {
+        let earlier = std::mem::replace(&mut self.kind, kind);
+        if earlier.need == Need::Unknown {
+            self.kind.raise(Need::Unknown);
         }
     }
 
     pub(super) fn not_understood(&mut self) {
         self.kind.raise(Need::Unknown);
         self.kind.form = Form::Other;
-        self.head = Head::Is(Keyword::Plain);
+        self.head = Head::Settled;
     }
 
-    /// What the tokens before said of the one that comes now.
-    pub(super) fn expect(&mut self, token: Token, keyword: Keyword) {
-        let names = matches!(token, Token::Word(_) | Token::Quoted(_));
-        if self.before.is(Keyword::Into) && self.kind.form == Form::Read {
-            self.select_into(token, keyword);
-        } else if self.before2 == Before::Open && self.before.changes_rows() && names {
-            self.part_changes_rows();
-        } else if self.before.is(Keyword::End) {
-            self.end_of_block(keyword);
-        } else if self.before.announces_value() && self.before2.is(Keyword::Autocommit) {
-            self.autocommit(token, keyword);
-        } else if self.head == Head::Is(Keyword::Pragma) {
-            self.pragma_argument();
+    /// What the tokens before say of the one that comes now.
+    #[inline]
+    pub(super) fn expect(&mut self, token: Token, keyword: Keyword, lexer: &Lexer) {
+        match self.before {
+            Before::Word(word) if word.announces() => self.expect_behind(word, token, keyword),
+            Before::Word(_) => {}
+            _ if self.head == Head::Settled => {}
+            _ => self.expect_in_head(token, keyword, lexer.text()),
         }
-        let may_begin = matches!(
-            token,
-            Token::Word(_) | Token::Open | Token::Close | Token::Semicolon | Token::End
-        );
-        if self.head == Head::Awaited && !may_begin {
-            self.not_understood();
+    }
+
+    fn expect_in_head(&mut self, token: Token, keyword: Keyword, text: &[u8]) {
+        use Token::*;
+        match self.head {
+            Head::Awaited if !matches!(token, Word | Open | Close | Semicolon | End) => {
+                self.not_understood();
+            }
+            Head::Is(Keyword::Set) => self.autocommit(token, keyword, text),
+            Head::Is(Keyword::Pragma) => self.pragma_argument(),
+            _ => {}
+        }
+    }
+
+    fn expect_behind(&mut self, word: Keyword, token: Token, keyword: Keyword) {
+        use Keyword::*;
+        match word {
+            Into if self.kind.form == Form::Read => self.select_into(token, keyword),
+            Into => {}
+            End => self.end_of_block(keyword),
+            _ if self.before2 == Before::Open && matches!(token, Token::Word | Token::Quoted) => {
+                self.part_changes_rows();
+            }
+            _ => {}
         }
     }
 
     /// `SELECT .. INTO` a variable of the session, else a table or a file.
     fn select_into(&mut self, token: Token, keyword: Keyword) {
         match token {
-            Token::Variable(Scope::User, _) => {
+            Token::Variable(Scope::User) => {
                 self.kind.raise(Need::SessionState);
                 self.kind.keep_state();
             }
             _ => self.kind.raise(Need::Write),
         }
-        if keyword == Keyword::Temporary {
+        if matches!(
+            keyword,
+            Keyword::Temporary | Keyword::Local | Keyword::Global
+        ) {
             self.kind.keep_state();
         }
     }
@@ -209,13 +239,13 @@ impl<'a> Single<'a> {
     }
 
     /// MySQL: every statement after `SET autocommit = 0` is in a transaction.
-    fn autocommit(&mut self, token: Token, keyword: Keyword) {
+    fn autocommit(&mut self, token: Token, keyword: Keyword, text: &[u8]) {
         let stays_on = match token {
-            Token::Number(number) => number == "1",
-            Token::Word(word) => keyword == Keyword::On || is_any(word, &["true", "default"]),
+            Token::Number => text == b"1",
+            Token::Word => keyword == Keyword::On || is_any(text, &["true", "default"]),
             _ => false,
         };
-        if self.head == Head::Is(Keyword::Set) && !stays_on {
+        if self.before.announces_value() && self.before2.is(Keyword::Autocommit) && !stays_on {
             self.kind.session.transaction = TransactionEffect::Opens;
         }
     }
@@ -229,15 +259,23 @@ impl<'a> Single<'a> {
             self.kind.raise(Need::Locking);
         }
         match keyword {
-            For if self.before.is(Value) && self.before2.is(Next) => {
-                let name = FunctionName::built_in("next value for");
-                self.kind.raise(Need::Function(name));
-            }
+            For if self.before.is(Value) => self.sequence_value(),
             CalcFoundRows => self.kind.raise(Need::SessionState),
             With if self.before == Before::Open => self.with_lists.set(self.depth),
             _ if keyword.starts_query() || keyword.changes_rows() => self.end_with_list(keyword),
             _ => {}
         }
+    }
+
+    /// MariaDB `NEXT VALUE FOR s`
+    fn sequence_value(&mut self) {
+        let name = match self.before2 {
+            Before::Word(Keyword::Next) => "next value for",
+            Before::Word(Keyword::Previous) => "previous value for",
+            _ => return,
+        };
+        self.kind
+            .raise(Need::Function(FunctionName::built_in(name)));
     }
 }
 
@@ -259,7 +297,7 @@ impl Single<'_> {
         self.with_lists.clear(self.depth);
         let of_statement = self.head == Head::With && self.depth == self.base;
         if of_statement {
-            self.head = Head::Is(keyword);
+            self.head = Head::Settled;
         }
         if keyword.changes_rows() {
             self.kind.raise(Need::Write);
@@ -277,7 +315,7 @@ impl Single<'_> {
             // the query that the list is for stands in parentheses
             self.with_lists.clear(self.depth);
             if self.head == Head::With && self.depth == self.base {
-                self.head = Head::Is(Keyword::Select);
+                self.head = Head::Settled;
             }
         }
         self.depth += 1;
@@ -311,12 +349,20 @@ impl Single<'_> {
         self.depth == 0 && !matches!(self.body, Body::Open(1..))
     }
 
+    /// A semicolon that does not end the statement has no place in parentheses, but in those of `CREATE RULE`.
+    pub(super) fn inner_semicolon(&mut self) -> Before {
+        if self.depth > 0 {
+            self.kind.raise(Need::Unknown);
+        }
+        Before::Symbol
+    }
+
     /// What the statement came to; `None` if there was none.
     pub(super) fn finish(mut self) -> Option<QueryKind> {
         if self.before == Before::Start && self.kind.need == Need::Read {
             return None;
         }
-        if !matches!(self.head, Head::Is(_)) || self.depth != 0 {
+        if !matches!(self.head, Head::Is(_) | Head::Settled) || self.depth != 0 {
             self.not_understood();
         }
         if self.explained == Explained::Yes && self.kind.form != Form::Read {
