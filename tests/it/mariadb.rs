@@ -2,3 +2,9 @@ use crate::kit::mariadb as backend;
 
 #[path = "every/seed.rs"]
 mod seed;
+
+#[path = "every/second_handle.rs"]
+mod second_handle;
+
+#[path = "every/contexts.rs"]
+mod contexts;
