@@ -77,20 +77,12 @@ impl ReplicatedConnection for PgConnection {
             &[
                 "server closed the connection",
                 "no connection to the server",
+                "terminating connection due to",
             ],
         )
     }
 
     fn failed_without_trace(error: &Error) -> bool {
-        use DatabaseErrorKind as Kind;
-        match error {
-            // these told the caller of a row that it may not have seen yet: find-or-create
-            Error::DatabaseError(
-                Kind::UniqueViolation | Kind::ForeignKeyViolation | Kind::ExclusionViolation,
-                _,
-            ) => false,
-            Error::DatabaseError(..) => !Self::was_lost(error),
-            _ => false,
-        }
+        matches!(error, Error::DatabaseError(..)) && !Self::was_lost(error)
     }
 }

@@ -1,6 +1,6 @@
 //! What a statement on the primary leaves behind: marks, session state, transactions.
 
-use diesel::result::Error;
+use diesel::result::{DatabaseErrorKind, Error};
 
 use super::unit::{Marking, Transaction, Unit};
 use crate::backend::ReplicatedConnection;
@@ -40,10 +40,6 @@ pub(super) fn after_success<C: ReplicatedConnection>(
 
 /// Notes on the connection what a statement leaves in its session.
 pub(super) fn occupy<C: ReplicatedConnection>(lease: &mut Lease<C>, statement: &Statement) {
-    if statement.marks() {
-        // what the server says of this session's last write is not known from here on
-        lease.inner().evidence = None;
-    }
     if statement.keeps() == Keeps::State {
         lease.tenancy = Tenancy::Session;
     }
@@ -51,9 +47,12 @@ pub(super) fn occupy<C: ReplicatedConnection>(lease: &mut Lease<C>, statement: &
 
 /// Notes what a statement that ended well did to the transaction.
 pub(super) fn note_success(unit: &mut Unit, statement: &Statement) {
-    if matches!(statement.form(), Form::Batch | Form::Transaction) {
-        unit.unprovable = true;
-    }
+    unit.unprovable |= match statement.form() {
+        Form::Batch | Form::Transaction => true,
+        // a function may write outside the transaction
+        Form::Read => statement.marks(),
+        _ => statement.is_anything(),
+    };
     if unit.transaction != Transaction::None {
         return;
     }
@@ -75,12 +74,10 @@ pub(super) fn after_error<C: ReplicatedConnection>(
     mark: Option<WriteMark>,
     error: &Error,
 ) {
-    if statement.keeps() == Keeps::State || statement.form() == Form::Batch {
+    let may_keep = statement.keeps() == Keeps::State || statement.form() == Form::Batch;
+    if may_keep && !C::was_lost(error) {
         // how far it came is not known: whatever it left is closed with the connection
         lease.tenancy = Tenancy::Session;
-    }
-    if C::was_lost(error) && !unit.in_transaction() {
-        lease.lose();
     }
     note_failure::<C>(unit, statement, mark, error, || same_evidence(lease));
 }
@@ -102,9 +99,10 @@ pub(super) fn note_failure<C: ReplicatedConnection>(
     }
     if unit.in_transaction() {
         unit.transaction_lost |= C::ended_transaction(error);
+        unit.unprovable |= told_of_others(error);
         return unit.keep(mark);
     }
-    let single = statement.form() == Form::Dml && !lost;
+    let single = statement.form() == Form::Dml && !lost && !told_of_others(error);
     if let Some(mark) = mark {
         if single && (C::failed_without_trace(error) || evidence()) {
             mark.give_back();
@@ -112,11 +110,22 @@ pub(super) fn note_failure<C: ReplicatedConnection>(
     }
 }
 
-/// Asks the server for the last write of this session and compares with what was known before.
+/// Tells whether an error told of a row that the caller may not have seen yet: find-or-create.
+fn told_of_others(error: &Error) -> bool {
+    use DatabaseErrorKind as Kind;
+    matches!(
+        error,
+        Error::DatabaseError(
+            Kind::UniqueViolation | Kind::ForeignKeyViolation | Kind::ExclusionViolation,
+            _,
+        )
+    )
+}
+
+/// Asks the server for the last write of this session, and tells whether it has none or the same
+/// as when it was last asked.
 pub(super) fn same_evidence<C: ReplicatedConnection>(lease: &mut Lease<C>) -> bool {
-    let before = lease.inner().evidence.take();
     let now = lease.connection().write_evidence();
-    let same = now.is_some() && now == before;
-    lease.inner().evidence = now;
-    same
+    let before = std::mem::replace(&mut lease.inner().evidence, now.clone());
+    now.is_some_and(|now| now.is_empty() || before == Some(now))
 }

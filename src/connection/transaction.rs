@@ -103,6 +103,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             result => result?,
         }
         self.unit.transaction = Transaction::ReadWrite;
+        // marks from before are not the transaction's to give back
+        self.unit.unprovable = !self.unit.marks.is_empty();
         Ok(())
     }
 

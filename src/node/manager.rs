@@ -188,8 +188,7 @@ pub(crate) struct NodeConnection<C> {
     pub(crate) used: Instant,
     pub(crate) expires: Instant,
     pub(crate) fate: Fate,
-    /// The server's answer to `write_evidence` after the last failure, if nothing was
-    /// written on this connection since.
+    /// The server's answer to `write_evidence` after the last failure.
     pub(crate) evidence: Option<String>,
 }
 

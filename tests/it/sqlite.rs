@@ -8,3 +8,6 @@ mod second_handle;
 
 #[path = "every/contexts.rs"]
 mod contexts;
+
+#[path = "every/tickets.rs"]
+mod tickets;
