@@ -53,16 +53,10 @@ pub(super) fn note_success(unit: &mut Unit, statement: &Statement) {
         Form::Read => statement.marks(),
         _ => statement.is_anything(),
     };
-    if unit.transaction != Transaction::None {
-        return;
-    }
-    match statement.transaction_effect() {
-        TransactionEffect::Opens => unit.raw_transaction = true,
-        TransactionEffect::Closes => {
-            unit.raw_transaction = false;
-            unit.marks.clear();
-        }
-        TransactionEffect::None => {}
+    if unit.is_closed_by(statement) {
+        unit.close_raw_transaction();
+    } else if unit.transaction == Transaction::None {
+        unit.raw_transaction |= statement.transaction_effect() == TransactionEffect::Opens;
     }
 }
 

@@ -13,3 +13,11 @@ mod contexts;
 mod tickets;
 
 mod failures;
+
+#[path = "every/raw_transactions.rs"]
+mod raw_transactions;
+
+#[path = "every/read_only.rs"]
+mod read_only;
+
+mod deadlock;

@@ -11,3 +11,9 @@ mod contexts;
 
 #[path = "every/tickets.rs"]
 mod tickets;
+
+#[path = "every/raw_transactions.rs"]
+mod raw_transactions;
+
+#[path = "every/read_only.rs"]
+mod read_only;
