@@ -64,7 +64,13 @@ impl ReplicatedConnection for PgConnection {
             Error::DatabaseError(DatabaseErrorKind::ReadOnlyTransaction, _)
         ) || message_has(
             error,
-            &["during recovery", "hot standby", "recovery is in progress"],
+            &[
+                "during recovery",
+                "hot standby",
+                "recovery is in progress",
+                // a function that wants to write says so first
+                "read-write mode must be set before any query",
+            ],
         ) && !Self::was_lost(error)
     }
 

@@ -21,3 +21,13 @@ mod raw_transactions;
 mod read_only;
 
 mod deadlock;
+
+mod second_net;
+
+#[path = "every/resend.rs"]
+mod resend;
+
+mod cut;
+
+#[path = "every/loss.rs"]
+mod loss;

@@ -17,3 +17,6 @@ mod raw_transactions;
 
 #[path = "every/read_only.rs"]
 mod read_only;
+
+#[path = "every/resend.rs"]
+mod resend;
