@@ -79,7 +79,7 @@ pub trait ReplicatedConnection:
     fn was_lost(error: &Error) -> bool;
 
     /// Tells whether a failed single `INSERT`, `UPDATE`, `DELETE` or `MERGE` is known to have
-    /// changed nothing and to have shown the caller nothing newer than it knew.
+    /// changed nothing.
     ///
     /// The default believes nothing.
     fn failed_without_trace(error: &Error) -> bool {
@@ -87,9 +87,10 @@ pub trait ReplicatedConnection:
         false
     }
 
-    /// What the server says of this session's last committed write, to compare before and after.
+    /// What the server says of this session's last committed write; empty if there was none.
     ///
-    /// Asked only after a failure. `None`: the server can't tell, and a mark stays.
+    /// Asked only after a failure, and compared with the answer of the time before. `None`: the
+    /// server can't tell, and a mark stays.
     fn write_evidence(&mut self) -> Option<String> {
         None
     }

@@ -29,11 +29,14 @@ impl ReplicatedConnection for MysqlConnection {
     }
 
     fn was_refused(error: &Error) -> bool {
-        // error 1792 has a kind of its own; 1290 has not, and other causes too
+        // error 1792 has a kind of its own, but not in a batch; 1290 has none, and other causes too
         matches!(
             error,
             Error::DatabaseError(DatabaseErrorKind::ReadOnlyTransaction, _)
-        ) || message_has(error, &["--read-only", "--super-read-only"])
+        ) || message_has(
+            error,
+            &["READ ONLY transaction", "--read-only", "--super-read-only"],
+        )
     }
 
     fn was_lost(error: &Error) -> bool {

@@ -64,7 +64,13 @@ impl ReplicatedConnection for PgConnection {
             Error::DatabaseError(DatabaseErrorKind::ReadOnlyTransaction, _)
         ) || message_has(
             error,
-            &["during recovery", "hot standby", "recovery is in progress"],
+            &[
+                "during recovery",
+                "hot standby",
+                "recovery is in progress",
+                // a function that wants to write says so first
+                "read-write mode must be set before any query",
+            ],
         ) && !Self::was_lost(error)
     }
 
@@ -77,20 +83,12 @@ impl ReplicatedConnection for PgConnection {
             &[
                 "server closed the connection",
                 "no connection to the server",
+                "terminating connection due to",
             ],
         )
     }
 
     fn failed_without_trace(error: &Error) -> bool {
-        use DatabaseErrorKind as Kind;
-        match error {
-            // these told the caller of a row that it may not have seen yet: find-or-create
-            Error::DatabaseError(
-                Kind::UniqueViolation | Kind::ForeignKeyViolation | Kind::ExclusionViolation,
-                _,
-            ) => false,
-            Error::DatabaseError(..) => !Self::was_lost(error),
-            _ => false,
-        }
+        matches!(error, Error::DatabaseError(..)) && !Self::was_lost(error)
     }
 }

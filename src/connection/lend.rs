@@ -7,7 +7,7 @@ use super::outfit::Outfit;
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, NoReplica, Wait};
 use crate::error::RoutedError;
-use crate::node::{Lease, Permit};
+use crate::node::{Lease, Permit, Tenancy};
 
 /// How many replicas one statement tries before it goes to the primary.
 pub(super) const REPLICA_TRIES: usize = 2;
@@ -69,7 +69,9 @@ impl<C: ReplicatedConnection> Leases<C> {
             first.lease = second.lease.take();
         }
         if std::mem::take(&mut self.primary_lost) {
-            if let Some(mut lease) = self.primary.take() {
+            // what was set in its session is gone: no other connection may go on without it
+            let stateless = |lease: &mut Lease<C>| lease.tenancy != Tenancy::Session;
+            if let Some(mut lease) = self.primary.take_if(stateless) {
                 lease.lose();
             }
         }

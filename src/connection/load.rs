@@ -146,7 +146,7 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         let admission = || admission(cluster, &reason);
         let lease = open_primary(self.primary, cluster, self.outfit, admission)?;
         // the cursor borrows the connection from here on: what is noted on it is noted now
-        occupy(unit, lease, statement);
+        occupy(lease, statement);
         let mark = mark_for(cluster, unit, statement);
         let loaded = LoadConnection::<B>::load(lease.connection(), source).and_then(Peeked::new);
         unit.used_primary();

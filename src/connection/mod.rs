@@ -273,7 +273,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         } else if let Some(ambient) = &mut self.unit.ambient {
             ambient.touch(Instant::now(), sticky_for);
         }
-        let decision = self.decide(statement)?;
+        let decision = self.decide(statement);
+        if self.unit.transaction_lost && self.unit.is_closed_by(statement) {
+            // it was told now that nothing is left to commit
+            self.unit.close_raw_transaction();
+        }
+        let decision = decision?;
         if matches!(decision.reason, Reason::NoReplica | Reason::Lagging) {
             run::fall_back(&self.cluster, self.cluster.no_replica())?;
         }

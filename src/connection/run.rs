@@ -123,7 +123,10 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let result = f(lease.connection());
         match &result {
             Ok(_) => after_success(unit, lease, statement, mark),
-            Err(error) => after_error(unit, lease, statement, mark, error),
+            Err(error) => {
+                after_error(unit, lease, statement, mark, error);
+                leases.primary_lost = C::was_lost(error) && !unit.in_transaction();
+            }
         }
         self.unit.used_primary();
         self.last_route = Some(answered(&self.cluster, 0, reason, statement.use_()));

@@ -1,6 +1,6 @@
 //! What a statement on the primary leaves behind: marks, session state, transactions.
 
-use diesel::result::Error;
+use diesel::result::{DatabaseErrorKind, Error};
 
 use super::unit::{Marking, Transaction, Unit};
 use crate::backend::ReplicatedConnection;
@@ -33,21 +33,13 @@ pub(super) fn after_success<C: ReplicatedConnection>(
     statement: &Statement,
     mark: Option<WriteMark>,
 ) {
-    occupy(unit, lease, statement);
+    occupy(lease, statement);
     note_success(unit, statement);
     unit.keep(mark);
 }
 
 /// Notes on the connection what a statement leaves in its session.
-pub(super) fn occupy<C: ReplicatedConnection>(
-    unit: &Unit,
-    lease: &mut Lease<C>,
-    statement: &Statement,
-) {
-    if statement.marks() && !unit.in_transaction() {
-        // what the server says of this session's last write is not known from here on
-        lease.inner().evidence = None;
-    }
+pub(super) fn occupy<C: ReplicatedConnection>(lease: &mut Lease<C>, statement: &Statement) {
     if statement.keeps() == Keeps::State {
         lease.tenancy = Tenancy::Session;
     }
@@ -55,19 +47,16 @@ pub(super) fn occupy<C: ReplicatedConnection>(
 
 /// Notes what a statement that ended well did to the transaction.
 pub(super) fn note_success(unit: &mut Unit, statement: &Statement) {
-    if matches!(statement.form(), Form::Batch | Form::Transaction) {
-        unit.unprovable = true;
-    }
-    if unit.transaction != Transaction::None {
-        return;
-    }
-    match statement.transaction_effect() {
-        TransactionEffect::Opens => unit.raw_transaction = true,
-        TransactionEffect::Closes => {
-            unit.raw_transaction = false;
-            unit.marks.clear();
-        }
-        TransactionEffect::None => {}
+    unit.unprovable |= match statement.form() {
+        Form::Batch | Form::Transaction => true,
+        // a function may write outside the transaction
+        Form::Read => statement.marks(),
+        _ => statement.is_anything(),
+    };
+    if unit.is_closed_by(statement) {
+        unit.close_raw_transaction();
+    } else if unit.transaction == Transaction::None {
+        unit.raw_transaction |= statement.transaction_effect() == TransactionEffect::Opens;
     }
 }
 
@@ -79,12 +68,10 @@ pub(super) fn after_error<C: ReplicatedConnection>(
     mark: Option<WriteMark>,
     error: &Error,
 ) {
-    if statement.keeps() == Keeps::State || statement.form() == Form::Batch {
+    let may_keep = statement.keeps() == Keeps::State || statement.form() == Form::Batch;
+    if may_keep && !C::was_lost(error) {
         // how far it came is not known: whatever it left is closed with the connection
         lease.tenancy = Tenancy::Session;
-    }
-    if C::was_lost(error) && !unit.in_transaction() {
-        lease.lose();
     }
     note_failure::<C>(unit, statement, mark, error, || same_evidence(lease));
 }
@@ -106,9 +93,10 @@ pub(super) fn note_failure<C: ReplicatedConnection>(
     }
     if unit.in_transaction() {
         unit.transaction_lost |= C::ended_transaction(error);
+        unit.unprovable |= told_of_others(error);
         return unit.keep(mark);
     }
-    let single = statement.form() == Form::Dml && !lost;
+    let single = statement.form() == Form::Dml && !lost && !told_of_others(error);
     if let Some(mark) = mark {
         if single && (C::failed_without_trace(error) || evidence()) {
             mark.give_back();
@@ -116,11 +104,22 @@ pub(super) fn note_failure<C: ReplicatedConnection>(
     }
 }
 
-/// Asks the server for the last write of this session and compares with what was known before.
+/// Tells whether an error told of a row that the caller may not have seen yet: find-or-create.
+fn told_of_others(error: &Error) -> bool {
+    use DatabaseErrorKind as Kind;
+    matches!(
+        error,
+        Error::DatabaseError(
+            Kind::UniqueViolation | Kind::ForeignKeyViolation | Kind::ExclusionViolation,
+            _,
+        )
+    )
+}
+
+/// Asks the server for the last write of this session, and tells whether it has none or the same
+/// as when it was last asked.
 pub(super) fn same_evidence<C: ReplicatedConnection>(lease: &mut Lease<C>) -> bool {
-    let before = lease.inner().evidence.take();
     let now = lease.connection().write_evidence();
-    let same = now.is_some() && now == before;
-    lease.inner().evidence = now;
-    same
+    let before = std::mem::replace(&mut lease.inner().evidence, now.clone());
+    now.is_some_and(|now| now.is_empty() || before == Some(now))
 }

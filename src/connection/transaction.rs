@@ -105,6 +105,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             result => result?,
         }
         self.unit.transaction = Transaction::ReadWrite;
+        // marks from before are not the transaction's to give back
+        self.unit.unprovable = !self.unit.marks.is_empty();
         Ok(())
     }
 
@@ -275,20 +277,11 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let provable = ending == Ending::RolledBack && !broken && !unit.unprovable;
         unit.unprovable = false;
         let marks = std::mem::take(&mut unit.marks);
-        if !marks.is_empty() {
-            match provable && self.left_no_trace() {
-                true => marks.into_iter().for_each(|mark| mark.give_back()),
-                false => self.forget_evidence(),
-            }
+        if !marks.is_empty() && provable && self.left_no_trace() {
+            marks.into_iter().for_each(|mark| mark.give_back());
         }
         self.leases.primary_lost |= broken && self.leases.primary.is_some();
         self.end_of_block();
-    }
-
-    fn forget_evidence(&mut self) {
-        if let Some(lease) = &mut self.leases.primary {
-            lease.inner().evidence = None;
-        }
     }
 
     fn left_no_trace(&mut self) -> bool {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::cluster::{Consistency, Role};
 use crate::context::{ClusterId, Context, WriteMark};
 use crate::decision::{BlockFacts, PinFacts};
+use crate::statement::{Statement, TransactionEffect};
 
 /// Whether statements on the primary leave marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,6 +218,18 @@ impl Unit {
 
     pub(super) fn in_transaction(&self) -> bool {
         self.transaction != Transaction::None || self.raw_transaction
+    }
+
+    /// Tells whether a statement ends the transaction that a statement has opened.
+    pub(super) fn is_closed_by(&self, statement: &Statement) -> bool {
+        self.transaction == Transaction::None
+            && statement.transaction_effect() == TransactionEffect::Closes
+    }
+
+    pub(super) fn close_raw_transaction(&mut self) {
+        self.raw_transaction = false;
+        self.transaction_lost = false;
+        self.marks.clear();
     }
 
     /// Notes that a statement ran on the primary.

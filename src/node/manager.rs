@@ -134,8 +134,7 @@ impl<C: ReplicatedConnection> ManageConnection for NodeManager<C> {
             used: Instant::now(),
             expires: opened + LIFETIME.mul_f64(jitter),
             fate: Fate::Keep,
-            // a new session has written nothing
-            evidence: Some(String::new()),
+            evidence: None,
         })
     }
 
@@ -189,8 +188,7 @@ pub(crate) struct NodeConnection<C> {
     pub(crate) used: Instant,
     pub(crate) expires: Instant,
     pub(crate) fate: Fate,
-    /// The server's answer to `write_evidence` after the last failure, if nothing was
-    /// written on this connection since.
+    /// The server's answer to `write_evidence` after the last failure.
     pub(crate) evidence: Option<String>,
 }
 

@@ -37,7 +37,7 @@ macro_rules! backend {
             use crate::support::Cluster;
             use diesel::prelude::*;
             use diesel_routed::{
-                ClusterConfig, RoutedConnection, RoutedConnectionManager, RoutedPool,
+                ClusterConfig, Reason, RoutedConnection, RoutedConnectionManager, RoutedPool,
             };
 
             pub type Plain = $connection;
@@ -108,6 +108,38 @@ macro_rules! backend {
                     .order(note::id)
                     .load(conn)
                     .expect("notes can be read")
+            }
+
+            /// A cluster whose replicas apply nothing from now on: only the primary has what is
+            /// written.
+            pub fn paused_db(replicas: usize) -> Db {
+                paused_db_with(replicas, |config| config)
+            }
+
+            pub fn paused_db_with(
+                replicas: usize,
+                change: impl FnOnce(ClusterConfig) -> ClusterConfig,
+            ) -> Db {
+                let db = db_with(replicas, change);
+                for replica in 1..=replicas {
+                    db.cluster.pause_replication(replica);
+                }
+                db
+            }
+
+            /// Why the last statement went where it went.
+            pub fn reason(conn: &Conn) -> Reason {
+                conn.last_route().expect("a statement has run").reason
+            }
+
+            /// Runs one statement of raw SQL.
+            pub fn sql(conn: &mut Conn, sql: &str) -> QueryResult<usize> {
+                diesel::sql_query(sql).execute(conn)
+            }
+
+            /// Where a block of a handle reads now.
+            pub fn block_reads_from(conn: &mut Conn) -> String {
+                conn.distributed(who)
             }
         }
     };

@@ -1,0 +1,51 @@
+//! Servers that die under a handle. A SQLite file does not: whoever has it open goes on reading.
+
+use std::time::Duration;
+
+use diesel_routed::Reason;
+
+use super::backend::*;
+
+#[test]
+fn a_read_goes_to_the_next_replica_when_its_own_is_gone() {
+    let db = db_with(2, |config| config.validate_after(Duration::from_secs(600)));
+    let mut conn = db.pool.get().unwrap();
+    // a connection to each replica in the pool, so that the loss is seen by a statement
+    let mut other = db.pool.get().unwrap();
+    conn.distributed(|conn| {
+        who(conn);
+        for _ in 0..30 {
+            other.distributed(who);
+        }
+    });
+    db.cluster.kill(1);
+    for _ in 0..10 {
+        assert_eq!(
+            block_reads_from(&mut conn),
+            "n2",
+            "the answer is the other's"
+        );
+        assert_eq!(conn.distributed(bodies), [""; 0]);
+    }
+    db.cluster.kill(2);
+    assert_eq!(block_reads_from(&mut conn), "n0");
+    assert_eq!(reason(&conn), Reason::NoReplica);
+}
+
+#[test]
+fn a_block_that_has_read_goes_on_on_the_primary_when_its_replica_dies() {
+    let db = db(2);
+    let mut conn = db.pool.get().unwrap();
+    conn.distributed(|conn| {
+        let replica = who(conn);
+        db.cluster.kill(if replica == "n1" { 1 } else { 2 });
+        assert_eq!(who(conn), "n0", "another replica might be older");
+        assert_eq!(who(conn), "n0");
+        assert_eq!(reason(conn), Reason::Stuck);
+    });
+    assert_ne!(
+        block_reads_from(&mut conn),
+        "n0",
+        "the next block uses the other"
+    );
+}
