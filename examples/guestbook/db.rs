@@ -94,7 +94,7 @@ macro_rules! store {
                 diesel::insert_into(guestbook::table)
                     .values(entry)
                     .execute(&mut conn)?;
-                Ok(step("insert into guestbook", &conn).into_iter().collect())
+                Ok(step("insert entry", &conn).into_iter().collect())
             }
 
             fn read(&self, consistency: Consistency) -> Outcome<Reading> {
@@ -105,9 +105,9 @@ macro_rules! store {
                         .order((guestbook::signed_at.desc(), guestbook::id.desc()))
                         .limit(SHOWN)
                         .load(conn)?;
-                    let mut steps = Vec::from_iter(step("select newest entries", conn));
+                    let mut steps = Vec::from_iter(step("select entries", conn));
                     let total = guestbook::table.count().get_result(conn)?;
-                    steps.extend(step("select count(*)", conn));
+                    steps.extend(step("select count", conn));
                     QueryResult::Ok(Reading {
                         total,
                         newest,

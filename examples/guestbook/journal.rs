@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::db::Step;
 use crate::visitors::VisitorId;
 
-const KEPT: usize = 12;
+const KEPT: usize = 10;
 
 /// Who sent a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

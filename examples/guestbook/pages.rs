@@ -131,11 +131,11 @@ fn form(draft: &Draft) -> String {
 fn settings(view: &View) -> String {
     let own_writes = view.visitor.consistency == Consistency::Session;
     let mut html = switch(
-        "You read your own writes",
+        "Read your own writes",
         "reads",
         &[
-            ("own-writes", "yes".to_owned(), own_writes),
-            ("eventual", "no: eventual".to_owned(), !own_writes),
+            ("own-writes", "on".to_owned(), own_writes),
+            ("eventual", "off (eventual)".to_owned(), !own_writes),
         ],
     );
     if let Some(replicas) = view.app.replicas() {
@@ -223,7 +223,7 @@ fn why(reason: &Reason) -> String {
         Reason::NotCaughtUp => {
             "You have just written, and replicas may miss it: so the primary answers.".into()
         }
-        Reason::Distributed => "A replica answers; the primary has nothing to do with it.".into(),
+        Reason::Distributed => "A replica answers; the primary is spared.".into(),
         Reason::NoReplica => "No replica answers, so the primary does.".into(),
         other => escape(&other.to_string()),
     }
@@ -234,24 +234,33 @@ fn badge(node: &str, role: Role) -> String {
 }
 
 fn entry(entry: &Entry, class: &str) -> String {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let signed_at = Duration::from_millis(entry.signed_at.unsigned_abs());
-    let age = now.unwrap_or_default().saturating_sub(signed_at);
     format!(
         r#"<li class="entry {class}"><p class="message">{}</p><p class="by">{} <span>{}</span></p></li>"#,
         escape(&entry.message),
         escape(&entry.name),
-        ago(age)
+        when(Duration::from_millis(entry.signed_at.unsigned_abs()))
     )
+}
+
+/// A time since 1970: the hour if it is today's, else how long ago.
+fn when(time: Duration) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let days = |time: Duration| time.as_secs() / 86_400;
+    match days(now.unwrap_or_default()).saturating_sub(days(time)) {
+        0 => {
+            let (hours, minutes) = (time.as_secs() / 3600 % 24, time.as_secs() / 60 % 60);
+            format!("{hours:02}:{minutes:02}:{:02} UTC", time.as_secs() % 60)
+        }
+        1 => "yesterday".to_owned(),
+        days => format!("{days} days ago"),
+    }
 }
 
 fn ago(age: Duration) -> String {
     match age.as_secs() {
         0 => "just now".to_owned(),
         seconds @ 1..60 => format!("{seconds} s ago"),
-        seconds @ 60..3600 => format!("{} min ago", seconds / 60),
-        seconds @ 3600..86_400 => format!("{} h ago", seconds / 3600),
-        seconds => format!("{} days ago", seconds / 86_400),
+        seconds => format!("{} min ago", seconds / 60),
     }
 }
 
@@ -273,7 +282,7 @@ fn sticky(view: &View) -> String {
     let text = match (is_sticky, view.visitor.consistency) {
         (false, _) => "Your context has nothing to wait for: your reads go to replicas.",
         (true, Consistency::Session) => {
-            "Your context remembers a write: your reads go to the primary until every replica must have it."
+            "Your context remembers a write: your reads go to the primary until the replicas are sure to have it."
         }
         (true, _) => {
             "Your context remembers a write, but you asked for eventual reads: they go to replicas all the same."
@@ -335,7 +344,8 @@ fn request(view: &View, done: &Request) -> String {
             let badge = badge(&step.route.node, step.route.role);
             let reason = escape(&step.route.reason.to_string());
             let statement = step.statement;
-            steps += &format!("<li><code>{statement}</code>{badge}<span>{reason}</span></li>");
+            steps +=
+                &format!("<li>{badge}<p><code>{statement}</code> <span>{reason}</span></p></li>");
         }),
         Err(error) => steps += &format!(r#"<li class="trouble">{}</li>"#, escape(error)),
     }
