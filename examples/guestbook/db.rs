@@ -148,9 +148,10 @@ pub struct Database {
 
 /// Opens the database that `DATABASE_URL` names, or else files of its own.
 pub fn open() -> Outcome<Database> {
-    let Ok(url) = std::env::var("DATABASE_URL") else {
+    let url = std::env::var("DATABASE_URL").unwrap_or_default();
+    if url.is_empty() {
         return open_files();
-    };
+    }
     let (name, store) = match url.split_once("://").map(|(scheme, _)| scheme) {
         Some("postgres" | "postgresql") => ("PostgreSQL", open_postgres()?),
         Some("mysql" | "mariadb") => ("MySQL or MariaDB", open_mysql()?),

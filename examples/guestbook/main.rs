@@ -38,6 +38,7 @@ const PORT: u16 = 3000;
 
 const USAGE: &str = "usage: cargo run --example guestbook [-- --smoke]";
 
+#[derive(Clone, Copy)]
 enum Task {
     Serve,
     Smoke,
@@ -86,23 +87,23 @@ async fn run(task: Task, app: Arc<App>) -> Outcome<()> {
         Some(_) => smoke::Delay::Chosen,
         None => smoke::Delay::Unknown,
     };
-    let server = axum::serve(listener, web::router(app));
-    match task {
-        Task::Serve => println!("Open http://{address} in a browser. Ctrl-C ends it."),
-        Task::Smoke => {
-            let story = tokio::task::spawn_blocking(move || smoke::play(address, delay));
-            tokio::select! {
-                served = server => served?,
-                told = story => { told??; println!("ok"); }
+    let played = async move {
+        match task {
+            Task::Serve => {
+                println!("Open http://{address} in a browser. Ctrl-C ends it.");
+                std::future::pending().await
             }
-            return Ok(());
+            Task::Smoke => tokio::task::spawn_blocking(move || smoke::play(address, delay)).await?,
         }
-    }
+    };
     tokio::select! {
-        served = server => served?,
-        _ = stopped => println!(),
+        served = axum::serve(listener, web::router(app)) => Ok(served?),
+        played = played => played.map(|()| println!("ok")),
+        _ = stopped => match task {
+            Task::Serve => Ok(()),
+            Task::Smoke => Err("stopped before the end of the story".into()),
+        },
     }
-    Ok(())
 }
 
 /// Takes the port of `PORT`, or any free one if another program has it.

@@ -1,7 +1,6 @@
 //! The HTML. Whatever a visitor or a server said goes through `escape`.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use diesel_routed::{Consistency, NodeState, NodeStatus, Reason, Role, Route};
@@ -130,37 +129,28 @@ fn form(draft: &Draft) -> String {
 
 fn settings(view: &View) -> String {
     let own_writes = view.visitor.consistency == Consistency::Session;
-    let mut html = switch(
-        "Read your own writes",
-        "reads",
-        &[
-            ("own-writes", "on".to_owned(), own_writes),
-            ("eventual", "off (eventual)".to_owned(), !own_writes),
-        ],
-    );
+    let reads = [
+        button("reads", "own-writes", "on", own_writes),
+        button("reads", "eventual", "off (eventual)", !own_writes),
+    ];
+    let mut html = switch("Read your own writes", &reads.concat());
     if let Some(replicas) = view.app.replicas() {
-        let lag = replicas.lag().as_secs();
-        let choices = LAGS.map(|choice| (choice.to_string(), format!("{choice} s"), choice == lag));
-        let choices = choices
-            .each_ref()
-            .map(|(v, t, on)| (v.as_str(), t.clone(), *on));
-        html += &switch("Replicas are late by", "lag", &choices);
+        let now = replicas.lag().as_secs();
+        let lags = LAGS.map(|lag| button("lag", &lag.to_string(), &format!("{lag} s"), lag == now));
+        html += &switch("Replicas are late by", &lags.concat());
     }
     html
 }
 
 /// Buttons of which one is pressed; they need no script.
-fn switch(title: &str, name: &str, choices: &[(&str, String, bool)]) -> String {
-    let mut html = format!(
-        r#"<form class="switch" method="post" action="/settings"><fieldset><legend>{title}</legend>"#
-    );
-    for (value, text, pressed) in choices {
-        let _ = write!(
-            html,
-            r#"<button name="{name}" value="{value}" aria-pressed="{pressed}">{text}</button>"#
-        );
-    }
-    html + "</fieldset></form>"
+fn switch(title: &str, buttons: &str) -> String {
+    format!(
+        r#"<form class="switch" method="post" action="/settings"><fieldset><legend>{title}</legend>{buttons}</fieldset></form>"#
+    )
+}
+
+fn button(name: &str, value: &str, text: &str, pressed: bool) -> String {
+    format!(r#"<button name="{name}" value="{value}" aria-pressed="{pressed}">{text}</button>"#)
 }
 
 /// The entries as the visitor of the page sees them.
@@ -278,18 +268,22 @@ pub fn live(view: &View) -> String {
 
 /// Whether the visitor's context keeps his reads on the primary.
 fn sticky(view: &View) -> String {
-    let is_sticky = view.visitor.context.is_sticky();
-    let text = match (is_sticky, view.visitor.consistency) {
-        (false, _) => "Your context has nothing to wait for: your reads go to replicas.",
-        (true, Consistency::Session) => {
-            "Your context remembers a write: your reads go to the primary until the replicas are sure to have it."
-        }
-        (true, _) => {
-            "Your context remembers a write, but you asked for eventual reads: they go to replicas all the same."
-        }
+    let sticky = view.visitor.context.is_sticky();
+    let (marks, text) = match (sticky, view.visitor.consistency) {
+        (false, _) => (
+            "",
+            "Your context has nothing to wait for: replicas answer you.",
+        ),
+        (true, Consistency::Session) => (
+            r#" class="waits" data-sticky"#,
+            "Your context remembers a write: the primary answers you until the replicas are sure to have it.",
+        ),
+        (true, _) => (
+            " data-sticky",
+            "Your context remembers a write, but you asked for eventual reads: replicas answer you all the same.",
+        ),
     };
-    let mark = if is_sticky { " data-sticky" } else { "" };
-    format!(r#"<p id="sticky"{mark}>{text}</p>"#)
+    format!(r#"<p id="sticky"{marks}>{text}</p>"#)
 }
 
 fn map(view: &View, latest: Option<&str>) -> String {
