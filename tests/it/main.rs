@@ -10,6 +10,7 @@
 mod support;
 
 mod kit;
+mod kit_pools;
 
 #[cfg(feature = "mysql")]
 mod mariadb;
