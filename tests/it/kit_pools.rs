@@ -44,7 +44,7 @@ pub fn timed<R>(f: impl FnOnce() -> R) -> (R, Duration) {
 
 /// Defines `in_flight`, `hold_replicas` and `plain` for one database.
 macro_rules! pools {
-    ($name:ident, $feature:literal, $busy:expr) => {
+    ($name:ident, $feature:literal, $busy:literal, $kills:literal) => {
         #[cfg(feature = $feature)]
         #[allow(dead_code)] // not every database takes part in every test
         pub mod $name {
@@ -58,6 +58,9 @@ macro_rules! pools {
 
             pub use super::{panic_now, panics, sized, timed};
             use crate::kit::$name::*;
+
+            /// Whether the open connections to a node end when it is killed.
+            pub const KILLS_CONNECTIONS: bool = $kills;
 
             /// A manager whose connections wait for a locked SQLite file.
             pub fn manager(config: ClusterConfig) -> RoutedConnectionManager<Plain> {
@@ -122,6 +125,6 @@ macro_rules! pools {
     };
 }
 
-pools!(postgres, "postgres", "SET lock_timeout = 0");
-pools!(mariadb, "mysql", "DO 0");
-pools!(sqlite, "sqlite", "PRAGMA busy_timeout = 20000");
+pools!(postgres, "postgres", "SET lock_timeout = 0", true);
+pools!(mariadb, "mysql", "DO 0", true);
+pools!(sqlite, "sqlite", "PRAGMA busy_timeout = 20000", false);

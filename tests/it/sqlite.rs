@@ -1,7 +1,13 @@
 use crate::kit::sqlite as backend;
 use crate::kit_pools::sqlite as pools;
 
+#[path = "every/outages.rs"]
+mod outages;
 #[path = "every/seed.rs"]
 mod seed;
 #[path = "every/storm.rs"]
 mod storm;
+#[path = "every/strategies.rs"]
+mod strategies;
+#[path = "every/waiting.rs"]
+mod waiting;
