@@ -26,7 +26,7 @@ use crate::backend::ReplicatedConnection;
 use crate::context::ClusterId;
 use crate::error::RoutedError;
 use crate::event;
-use crate::node::{Bell, Hooks, Lease, Node, Permit, Permits, Timing};
+use crate::node::{Bell, Denial, Hooks, Lease, Node, Permit, Permits, Timing};
 use crate::statement::{Dialect, Learned, Rules, UnknownFunctions};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
@@ -174,16 +174,17 @@ impl<C: ReplicatedConnection> Cluster<C> {
     pub(crate) fn lend_primary(&self) -> Result<Lease<C>, RoutedError> {
         let node = &self.0.primary;
         let deadline = self.deadline();
+        let name = || node.name().to_string();
         let Some(permit) = node.permits().acquire(deadline) else {
-            return Err(RoutedError::PoolTimeout {
-                node: node.name().to_string(),
-            });
+            return Err(RoutedError::PoolTimeout { node: name() });
         };
-        node.lend(permit, deadline)
-            .map_err(|cause| RoutedError::NoPrimary {
-                node: node.name().to_string(),
+        node.lend(permit, deadline).map_err(|denial| match denial {
+            Denial::NotAnswering(cause) => RoutedError::NoPrimary {
+                node: name(),
                 cause,
-            })
+            },
+            Denial::Busy => RoutedError::PoolTimeout { node: name() },
+        })
     }
 
     /// Admits one more read to the primary in place of a replica.
