@@ -26,7 +26,7 @@ use crate::backend::ReplicatedConnection;
 use crate::context::ClusterId;
 use crate::error::RoutedError;
 use crate::event;
-use crate::node::{Bell, Hooks, Lease, Node, Permit, Permits, Timing};
+use crate::node::{Bell, Denial, Hooks, Lease, Node, Permit, Permits, Timing};
 use crate::statement::{Dialect, Learned, Rules, UnknownFunctions};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
@@ -59,6 +59,15 @@ struct Inner<C: ReplicatedConnection> {
 pub(crate) enum Wait {
     No,
     UntilCheckoutTimeout,
+}
+
+/// What came of choosing a replica.
+enum Pick<'a, C: ReplicatedConnection> {
+    Taken(&'a Arc<Node<C>>, Permit),
+    /// All that may be asked lend as much as they have.
+    Full,
+    /// The strategy wants none of them.
+    Refused,
 }
 
 /// Why no replica lent a connection: each with its reason.
@@ -165,16 +174,17 @@ impl<C: ReplicatedConnection> Cluster<C> {
     pub(crate) fn lend_primary(&self) -> Result<Lease<C>, RoutedError> {
         let node = &self.0.primary;
         let deadline = self.deadline();
+        let name = || node.name().to_string();
         let Some(permit) = node.permits().acquire(deadline) else {
-            return Err(RoutedError::PoolTimeout {
-                node: node.name().to_string(),
-            });
+            return Err(RoutedError::PoolTimeout { node: name() });
         };
-        node.lend(permit, deadline)
-            .map_err(|cause| RoutedError::NoPrimary {
-                node: node.name().to_string(),
+        node.lend(permit, deadline).map_err(|denial| match denial {
+            Denial::NotAnswering(cause) => RoutedError::NoPrimary {
+                node: name(),
                 cause,
-            })
+            },
+            Denial::Busy => RoutedError::PoolTimeout { node: name() },
+        })
     }
 
     /// Admits one more read to the primary in place of a replica.
@@ -212,14 +222,18 @@ impl<C: ReplicatedConnection> Cluster<C> {
             if open.is_empty() {
                 return Err(self.no_replica());
             }
-            let taken = self.pick(&open).or_else(|| match wait {
-                Wait::No => None,
-                Wait::UntilCheckoutTimeout => self.0.bell.wait_for(deadline, || first_free(&open)),
-            });
-            let Some((node, permit)) = taken else {
-                return Err(NoReplica(
-                    "all connections to replicas are in use".to_owned(),
-                ));
+            let (node, permit) = match self.pick(&open) {
+                Pick::Taken(node, permit) => (node, permit),
+                Pick::Refused => return Err(NoReplica("the strategy chose none".to_owned())),
+                Pick::Full
+                    if wait == Wait::UntilCheckoutTimeout && self.one_frees(&open, deadline) =>
+                {
+                    continue;
+                }
+                Pick::Full => {
+                    let in_use = "all connections to replicas are in use".to_owned();
+                    return Err(NoReplica(in_use));
+                }
             };
             match node.lend(permit, deadline) {
                 Ok(lease) => return Ok(lease),
@@ -229,18 +243,29 @@ impl<C: ReplicatedConnection> Cluster<C> {
     }
 
     /// Takes a permit of the node that the strategy chooses among those with a free one.
-    fn pick<'a>(&self, open: &[&'a Arc<Node<C>>]) -> Option<(&'a Arc<Node<C>>, Permit)> {
+    fn pick<'a>(&self, open: &[&'a Arc<Node<C>>]) -> Pick<'a, C> {
         let mut left = open.to_vec();
         while !left.is_empty() {
             let candidates: Vec<_> = left.iter().map(|node| node.candidate()).collect();
-            let chosen = self.0.selector.select(&candidates)?;
-            let node = *left.get(chosen)?;
+            let chosen = self.0.selector.select(&candidates);
+            let Some((place, node)) = chosen.and_then(|at| Some((at, *left.get(at)?))) else {
+                return Pick::Refused;
+            };
             if let Some(permit) = node.permits().try_acquire() {
-                return Some((node, permit));
+                return Pick::Taken(node, permit);
             }
-            left.swap_remove(chosen);
+            left.remove(place);
         }
-        None
+        Pick::Full
+    }
+
+    /// Waits until one of these nodes has a connection free; which one serves is asked anew then.
+    fn one_frees(&self, nodes: &[&Arc<Node<C>>], deadline: Instant) -> bool {
+        let free = || nodes.iter().any(|node| node.permits().any_free());
+        self.0
+            .bell
+            .wait_for(deadline, || free().then_some(()))
+            .is_some()
     }
 
     /// Says why no replica may be asked: each with its last error.
@@ -274,13 +299,6 @@ fn rules(settings: &Settings, dialect: Dialect) -> Rules {
             Role::Primary => UnknownFunctions::Primary,
             Role::Replica => UnknownFunctions::Replica,
         })
-}
-
-fn first_free<'a, C: ReplicatedConnection>(
-    open: &[&'a Arc<Node<C>>],
-) -> Option<(&'a Arc<Node<C>>, Permit)> {
-    open.iter()
-        .find_map(|node| node.permits().try_acquire().map(|permit| (*node, permit)))
 }
 
 impl<C: ReplicatedConnection> Clone for Cluster<C> {

@@ -45,21 +45,43 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             return Ok(decision);
         }
         self.leases.give_back_replicas();
+        let Err(error) = self.open_proven_primary() else {
+            return Ok(decision);
+        };
+        match RoutedError::downcast(&error) {
+            Some(RoutedError::NoPrimary { .. }) if self.cluster.has_replicas() => Ok(Decision {
+                target: Role::Replica,
+                reason: Reason::Distributed,
+            }),
+            _ => Err(error),
+        }
+    }
+
+    /// Borrows the primary on a connection that answers: one that has died in the pool would fail
+    /// the read, where a replica can still serve it.
+    fn open_proven_primary(&mut self) -> QueryResult<()> {
         let Self {
             leases,
             cluster,
             outfit,
             ..
         } = self;
-        match open_primary(&mut leases.primary, cluster, outfit, || Ok(None)) {
-            Ok(_) => Ok(decision),
-            Err(error) => match RoutedError::downcast(&error) {
-                Some(RoutedError::NoPrimary { .. }) if cluster.has_replicas() => Ok(Decision {
-                    target: Role::Replica,
-                    reason: Reason::Distributed,
-                }),
-                _ => Err(error),
-            },
+        // the second one is new, or was pinged because of the first
+        for _ in 0..2 {
+            if leases.primary.is_some() {
+                return Ok(());
+            }
+            let lease = open_primary(&mut leases.primary, cluster, outfit, || Ok(None))?;
+            leases.primary_lost = lease.connection().ping().is_err();
+            leases.tidy();
+        }
+        match leases.primary {
+            Some(_) => Ok(()),
+            None => Err(RoutedError::NoPrimary {
+                node: cluster.node(0).name().to_string(),
+                cause: "it takes connections, but answers nothing".to_owned(),
+            }
+            .into()),
         }
     }
 

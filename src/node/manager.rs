@@ -3,12 +3,13 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use diesel::connection::{TransactionManager, TransactionManagerStatus};
 use diesel::r2d2::{CustomizeConnection, Error as PoolError, ManageConnection};
 use diesel::result::{ConnectionError, QueryResult};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rand::Rng;
 
 use crate::backend::ReplicatedConnection;
@@ -79,6 +80,38 @@ pub(crate) struct NodeManager<C> {
     pub(crate) node: NodeSettings,
     pub(crate) role: Role,
     pub(crate) hooks: Arc<Hooks<C>>,
+    pub(crate) dials: Arc<Dials>,
+}
+
+/// What the one thread that dials a node and those who wait for it tell each other.
+#[derive(Debug, Default)]
+pub(crate) struct Dials {
+    waiting: AtomicUsize,
+    /// When the last dial succeeded.
+    last_success: Mutex<Option<Instant>>,
+}
+
+impl Dials {
+    /// Runs `f`, which waits for a dial.
+    pub(crate) fn wait<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let result = f();
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        result
+    }
+
+    fn is_anybody_waiting(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
+    }
+
+    fn note_success(&self) {
+        *self.last_success.lock() = Some(Instant::now());
+    }
+
+    /// Tells whether a dial has succeeded since `then`: the server answers, if not at once.
+    pub(crate) fn succeeded_since(&self, then: Instant) -> bool {
+        self.last_success.lock().is_some_and(|last| last >= then)
+    }
 }
 
 impl<C: ReplicatedConnection> NodeManager<C> {
@@ -126,11 +159,20 @@ impl<C: ReplicatedConnection> ManageConnection for NodeManager<C> {
 
     fn connect(&self) -> Result<NodeConnection<C>, PoolError> {
         let opened = Instant::now();
-        let link = self.dial();
+        // r2d2 still makes the dials of those who gave up, which would go on against a dead
+        // server for as long as there were callers
+        let link = match self.dials.is_anybody_waiting() {
+            true => self.dial(),
+            false => Err("nobody waits for it any more".to_owned()),
+        };
+        if link.is_ok() {
+            self.dials.note_success();
+        }
         let jitter = rand::rng().random_range(0.8..1.2);
         Ok(NodeConnection {
             link,
             opened,
+            proven: opened,
             used: Instant::now(),
             expires: opened + LIFETIME.mul_f64(jitter),
             fate: Fate::Keep,
@@ -184,7 +226,9 @@ pub(crate) struct NodeConnection<C> {
     pub(crate) link: Result<C, String>,
     /// When dialling it began.
     pub(crate) opened: Instant,
-    /// When it was last known to be alive.
+    /// When it was dialled or pinged.
+    pub(crate) proven: Instant,
+    /// When it was lent or given back.
     pub(crate) used: Instant,
     pub(crate) expires: Instant,
     pub(crate) fate: Fate,

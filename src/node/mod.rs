@@ -4,6 +4,8 @@ mod health;
 mod lease;
 mod manager;
 mod permits;
+#[cfg(all(test, feature = "sqlite"))]
+mod tests;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use scheduled_thread_pool::ScheduledThreadPool;
 
 use self::health::{Change, Circuit};
 pub(crate) use self::lease::{Lease, Tenancy};
+use self::manager::Dials;
 use self::manager::Releaser;
 pub(crate) use self::manager::{Fate, Hooks, NodeConnection, NodeManager};
 pub(crate) use self::permits::{Bell, Permit, Permits};
@@ -52,6 +55,7 @@ pub(crate) struct Node<C: ReplicatedConnection> {
     settings: NodeSettings,
     timing: Timing,
     pool: Pool<NodeManager<C>>,
+    dials: Arc<Dials>,
     permits: Arc<Permits>,
     state: Mutex<State>,
     reads: AtomicU64,
@@ -63,7 +67,7 @@ pub(crate) struct Node<C: ReplicatedConnection> {
 #[derive(Debug, Default)]
 struct State {
     circuit: Circuit,
-    /// Connections last used before this moment are pinged before they are lent.
+    /// Connections that were last proven before this moment are pinged before they are lent.
     last_loss: Option<Instant>,
     last_error: Option<Arc<str>>,
 }
@@ -77,10 +81,12 @@ impl<C: ReplicatedConnection> Node<C> {
         hooks: Arc<Hooks<C>>,
         bell: Arc<Bell>,
     ) -> Arc<Self> {
+        let dials = Arc::new(Dials::default());
         let manager = NodeManager {
             node: settings.clone(),
             role,
             hooks: Arc::clone(&hooks),
+            dials: Arc::clone(&dials),
         };
         // one thread a node and never a shared one: a host that swallows packets would
         // keep the dials of all others waiting
@@ -103,6 +109,7 @@ impl<C: ReplicatedConnection> Node<C> {
             settings,
             timing,
             pool,
+            dials,
             state: Mutex::default(),
             reads: AtomicU64::new(0),
             writes: AtomicU64::new(0),
@@ -150,41 +157,52 @@ impl<C: ReplicatedConnection> Node<C> {
             node: self.settings.clone(),
             role: self.role,
             hooks: Arc::default(),
+            dials: Arc::default(),
         };
         manager.dial().map(drop)
     }
 
     /// Lends a connection under a permit, before `deadline`.
-    ///
-    /// # Errors
-    ///
-    /// The cause, when the server refuses or does not answer in time; its circuit is open then.
     pub(crate) fn lend(
         self: &Arc<Self>,
         permit: Permit,
         deadline: Instant,
-    ) -> Result<Lease<C>, String> {
+    ) -> Result<Lease<C>, Denial> {
         let asked = Instant::now();
-        let deadline = deadline.min(asked + self.timing.connect_timeout);
+        let mut heard = asked;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(mut pooled) = self.pool.get_timeout(left) else {
-                let cause = format!("no answer within {:?}", self.timing.connect_timeout);
-                return Err(self.unreachable(cause));
+            let patience = deadline.min(heard + self.timing.connect_timeout);
+            let left = patience.saturating_duration_since(Instant::now());
+            let Ok(mut pooled) = self.dials.wait(|| self.pool.get_timeout(left)) else {
+                let now = Instant::now();
+                if now < deadline && self.dials.succeeded_since(heard) {
+                    heard = now;
+                    continue;
+                }
+                return Err(self.waited_in_vain(heard));
             };
             match self.admit(&mut pooled, asked) {
                 Admission::Lend => {
-                    self.reached();
+                    self.reached(pooled.proven);
                     return Ok(Lease::new(Arc::clone(self), pooled, permit));
                 }
                 Admission::Discard => pooled.fate = Fate::Close,
                 Admission::Failed(cause) => {
                     pooled.fate = Fate::Close;
                     drop(pooled);
-                    return Err(self.unreachable(cause));
+                    return Err(Denial::NotAnswering(self.unreachable(cause)));
                 }
             }
         }
+    }
+
+    /// Only silence for a whole `connect_timeout` says that the server is gone.
+    fn waited_in_vain(&self, heard: Instant) -> Denial {
+        let timeout = self.timing.connect_timeout;
+        if heard.elapsed() < timeout || self.dials.succeeded_since(heard) {
+            return Denial::Busy;
+        }
+        Denial::NotAnswering(self.unreachable(format!("no answer within {timeout:?}")))
     }
 
     fn admit(&self, pooled: &mut PooledConnection<NodeManager<C>>, asked: Instant) -> Admission {
@@ -192,6 +210,7 @@ impl<C: ReplicatedConnection> Node<C> {
         let NodeConnection {
             link,
             opened,
+            proven,
             used,
             expires,
             ..
@@ -207,16 +226,19 @@ impl<C: ReplicatedConnection> Node<C> {
         }
         let lost = self.state.lock().last_loss;
         let doubtful = now.duration_since(*used) >= self.timing.validate_after
-            || lost.is_some_and(|lost| *used <= lost);
-        if doubtful && conn.ping().is_err() {
-            self.lost();
-            return Admission::Discard;
+            || lost.is_some_and(|lost| *proven <= lost);
+        if doubtful {
+            if conn.ping().is_err() {
+                self.lost();
+                return Admission::Discard;
+            }
+            *proven = now;
         }
         *used = Instant::now();
         Admission::Lend
     }
 
-    /// Notes that a connection broke: those used before this moment are pinged before use.
+    /// Notes that a connection broke: those opened before this moment are pinged before use.
     pub(crate) fn lost(&self) {
         self.state.lock().last_loss = Some(Instant::now());
     }
@@ -241,8 +263,15 @@ impl<C: ReplicatedConnection> Node<C> {
         cause
     }
 
-    fn reached(&self) {
-        let change = self.state.lock().circuit.close();
+    /// Notes that the server has answered at this moment.
+    fn reached(&self, proven: Instant) {
+        let change = {
+            let mut state = self.state.lock();
+            match state.last_loss.is_some_and(|lost| proven <= lost) {
+                true => Change::None,
+                false => state.circuit.close(),
+            }
+        };
         if change == Change::Closed {
             event::node_up(&self.settings.name);
         }
@@ -284,6 +313,15 @@ impl<C: ReplicatedConnection> Node<C> {
 pub(crate) enum Use {
     Read,
     Write,
+}
+
+/// Why a node lent no connection although it had a permit to give.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Denial {
+    /// The server refuses or is silent; a replica's circuit is open now.
+    NotAnswering(String),
+    /// It was not long enough to tell.
+    Busy,
 }
 
 enum Admission {

@@ -84,6 +84,11 @@ impl Permits {
             .or_else(|| self.bell.wait_for(deadline, || self.try_acquire()))
     }
 
+    /// Tells whether one is free, which may have changed by the time it is asked for.
+    pub(crate) fn any_free(&self) -> bool {
+        self.free.load(Ordering::SeqCst) > 0
+    }
+
     /// How many permits are out.
     pub(crate) fn taken(&self) -> u32 {
         self.size - self.free.load(Ordering::Relaxed)

@@ -11,6 +11,7 @@ mod support;
 
 mod kit;
 mod kit_log;
+mod kit_pools;
 
 #[cfg(feature = "mysql")]
 mod mariadb;

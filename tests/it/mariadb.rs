@@ -1,5 +1,10 @@
 use crate::kit::mariadb as backend;
+use crate::kit_pools::mariadb as pools;
 
+#[path = "every/black_holes.rs"]
+mod black_holes;
+#[path = "every/outages.rs"]
+mod outages;
 #[path = "every/seed.rs"]
 mod seed;
 
@@ -31,3 +36,9 @@ mod cut;
 
 #[path = "every/loss.rs"]
 mod loss;
+#[path = "every/storm.rs"]
+mod storm;
+#[path = "every/strategies.rs"]
+mod strategies;
+#[path = "every/waiting.rs"]
+mod waiting;

@@ -1,5 +1,8 @@
 use crate::kit::sqlite as backend;
+use crate::kit_pools::sqlite as pools;
 
+#[path = "every/outages.rs"]
+mod outages;
 #[path = "every/seed.rs"]
 mod seed;
 
@@ -20,3 +23,9 @@ mod read_only;
 
 #[path = "every/resend.rs"]
 mod resend;
+#[path = "every/storm.rs"]
+mod storm;
+#[path = "every/strategies.rs"]
+mod strategies;
+#[path = "every/waiting.rs"]
+mod waiting;
