@@ -4,6 +4,9 @@ use diesel_routed::{ClusterConfig, NodeConfig};
 
 use crate::support::Cluster;
 
+#[path = "kit_shapes.rs"]
+pub mod shapes;
+
 diesel::table! {
     node_name (name) {
         name -> Text,
@@ -108,6 +111,13 @@ macro_rules! backend {
                     .order(note::id)
                     .load(conn)
                     .expect("notes can be read")
+            }
+
+            /// Runs SQL that returns nothing.
+            pub fn sql(conn: &mut Conn, sql: &str) {
+                use diesel::connection::SimpleConnection;
+                conn.batch_execute(sql)
+                    .unwrap_or_else(|error| panic!("{sql}: {error}"));
             }
         }
     };

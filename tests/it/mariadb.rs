@@ -1,4 +1,25 @@
 use crate::kit::mariadb as backend;
+use crate::kit::shapes::Shape;
 
+#[path = "every/reads.rs"]
+mod reads;
 #[path = "every/seed.rs"]
 mod seed;
+
+/// The ways to read that MariaDB alone has.
+fn own_shapes() -> Vec<Shape<backend::Conn>> {
+    use crate::kit::shapes::shape;
+    use diesel::prelude::*;
+    vec![
+        shape!(
+            "union in parentheses",
+            diesel::sql_query("(SELECT name FROM node_name) UNION (SELECT name FROM node_name)"),
+            |rows: Vec<reads::Named>| rows[0].name.clone()
+        ),
+        shape!(
+            "comment that is run",
+            diesel::sql_query("SELECT /*! name */ FROM node_name # that is all"),
+            |rows: Vec<reads::Named>| rows[0].name.clone()
+        ),
+    ]
+}
