@@ -1,8 +1,14 @@
 use crate::kit::postgres as backend;
 use crate::kit::shapes::Shape;
 
+#[path = "postgres/writes.rs"]
+mod own;
 #[path = "every/reads.rs"]
 mod reads;
+#[path = "every/writes.rs"]
+mod writes;
+
+use own::{PREPARE, UPSERT, own_writes};
 #[path = "every/seed.rs"]
 mod seed;
 

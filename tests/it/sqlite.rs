@@ -1,8 +1,14 @@
 use crate::kit::shapes::Shape;
 use crate::kit::sqlite as backend;
 
+#[path = "sqlite/writes.rs"]
+mod own;
 #[path = "every/reads.rs"]
 mod reads;
+#[path = "every/writes.rs"]
+mod writes;
+
+use own::{PREPARE, UPSERT, own_writes};
 #[path = "every/seed.rs"]
 mod seed;
 
