@@ -10,6 +10,7 @@
 mod support;
 
 mod kit;
+mod makara;
 
 #[cfg(feature = "mysql")]
 mod mariadb;

@@ -1,6 +1,10 @@
 use crate::kit::mariadb as backend;
 use crate::kit::shapes::Shape;
 
+#[path = "mariadb/log.rs"]
+mod log;
+#[path = "every/makara.rs"]
+mod makara;
 #[path = "mariadb/writes.rs"]
 mod own;
 #[path = "every/reads.rs"]
@@ -8,6 +12,7 @@ mod reads;
 #[path = "every/writes.rs"]
 mod writes;
 
+use log::{MAKARA, has_logged, log_statements};
 use own::{PREPARE, UPSERT, own_writes};
 #[path = "every/seed.rs"]
 mod seed;
