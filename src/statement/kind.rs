@@ -35,11 +35,12 @@ impl QueryKind {
 
     /// Whether running it on the primary can have changed data without saying so.
     ///
-    /// [`Purity::Pure`] if the need is [`Need::Read`] or [`Need::SessionState`] and every function called is a
-    /// built-in known to change nothing, or was vouched for by [`Rules::replica_functions`](super::Rules::replica_functions).
+    /// [`Purity::Pure`] if the need is [`Need::Read`], [`Need::Locking`] or [`Need::SessionState`] and every function
+    /// called is a built-in known to change nothing, or was vouched for by
+    /// [`Rules::replica_functions`](super::Rules::replica_functions).
     pub fn purity(&self) -> Purity {
         match self.need {
-            Need::Read | Need::SessionState => self.calls,
+            Need::Read | Need::Locking | Need::SessionState => self.calls,
             _ => Purity::Unproven,
         }
     }

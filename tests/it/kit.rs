@@ -4,6 +4,9 @@ use diesel_routed::{ClusterConfig, NodeConfig};
 
 use crate::support::Cluster;
 
+#[path = "kit_shapes.rs"]
+pub mod shapes;
+
 diesel::table! {
     node_name (name) {
         name -> Text,
@@ -140,6 +143,13 @@ macro_rules! backend {
             /// Where a block of a handle reads now.
             pub fn block_reads_from(conn: &mut Conn) -> String {
                 conn.distributed(who)
+            }
+
+            /// Runs SQL that returns nothing.
+            pub fn batch(conn: &mut Conn, sql: &str) {
+                use diesel::connection::SimpleConnection;
+                conn.batch_execute(sql)
+                    .unwrap_or_else(|error| panic!("{sql}: {error}"));
             }
         }
     };

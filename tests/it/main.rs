@@ -12,6 +12,7 @@ mod support;
 mod kit;
 mod kit_log;
 mod kit_pools;
+mod makara;
 
 #[cfg(feature = "mysql")]
 mod mariadb;

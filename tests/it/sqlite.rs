@@ -1,3 +1,4 @@
+use crate::kit::shapes::Shape;
 use crate::kit::sqlite as backend;
 use crate::kit_pools::sqlite as pools;
 
@@ -21,6 +22,10 @@ mod raw_transactions;
 #[path = "every/read_only.rs"]
 mod read_only;
 
+#[path = "sqlite/writes.rs"]
+mod own;
+#[path = "every/reads.rs"]
+mod reads;
 #[path = "every/resend.rs"]
 mod resend;
 #[path = "every/storm.rs"]
@@ -29,3 +34,20 @@ mod storm;
 mod strategies;
 #[path = "every/waiting.rs"]
 mod waiting;
+#[path = "every/writes.rs"]
+mod writes;
+
+use own::{PREPARE, UPSERT, own_writes};
+
+/// The ways to read that SQLite alone has.
+fn own_shapes() -> Vec<Shape<backend::Conn>> {
+    use crate::kit::shapes::shape;
+    use diesel::prelude::*;
+    vec![shape!(
+        "values",
+        diesel::sql_query(
+            "WITH me (name) AS (VALUES ((SELECT name FROM node_name))) SELECT * FROM me"
+        ),
+        |rows: Vec<reads::Named>| rows[0].name.clone()
+    )]
+}

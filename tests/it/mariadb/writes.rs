@@ -1,0 +1,149 @@
+//! What has to run on the primary in MariaDB's SQL alone.
+
+use diesel::prelude::*;
+use diesel_routed::statement::Keeps;
+
+use super::backend::*;
+use super::reads::Named;
+use super::writes::{Marks, N, W, Write, ask, connected, holds, on_primary, prepared, row, run};
+
+pub(super) const UPSERT: &str = "REPLACE INTO note (id, body) VALUES (1000, 'upserted')";
+
+/// What the statements need.
+pub(super) const PREPARE: &[&str] = &[
+    "CREATE FUNCTION add_note(said TEXT) RETURNS TEXT MODIFIES SQL DATA BEGIN INSERT INTO note (body) VALUES (said); RETURN said; END",
+    "CREATE PROCEDURE say(said TEXT) INSERT INTO note (body) VALUES (said)",
+    "CREATE SEQUENCE counter",
+    "CREATE TABLE to_truncate AS SELECT 1 AS a",
+];
+
+const NONE: Marks = Marks::Nothing;
+const STATE: Keeps = Keeps::State;
+
+pub(super) fn own_writes() -> Vec<Write> {
+    let mut all = rows();
+    all.extend(locks());
+    all.extend(functions());
+    all.extend(sessions());
+    all
+}
+
+#[rustfmt::skip]
+fn rows() -> Vec<Write> {
+    vec![
+        row("replace, typed", "write", W, N, |c| {
+            diesel::replace_into(note::table).values(note::body.eq("m1")).execute(c).unwrap();
+        }, |_, db| holds(db, "m1")),
+        row("insert ignore, typed", "write", W, N, |c| {
+            diesel::insert_or_ignore_into(note::table).values(note::body.eq("m2")).execute(c).unwrap();
+        }, |_, db| holds(db, "m2")),
+        row("insert with set", "write", W, N, |c| run(c, "INSERT note SET body = 'm3'"), |_, db| holds(db, "m3")),
+        row("insert in a comment that is run", "write", W, N, |c| run(c, "/*! INSERT INTO note (body) VALUES ('m4') */"), |_, db| holds(db, "m4")),
+        row("call", "write", W, N, |c| batch(c, "CALL say('m5')"), |_, db| holds(db, "m5")),
+        row("do", "write", W, N, |c| run(c, "DO SLEEP(0)"), connected),
+        row("block without a name", "write", W, N, |c| batch(c, "BEGIN NOT ATOMIC INSERT INTO note (body) VALUES ('m6'); END"), |_, db| holds(db, "m6")),
+        row("analyze of an insert", "write", W, N, |c| batch(c, "ANALYZE FORMAT=JSON INSERT INTO note (body) VALUES ('m7')"), |_, db| holds(db, "m7")),
+        row("truncate", "write", W, N, |c| run(c, "TRUNCATE to_truncate"), |_, db| {
+            if db.cluster.sql(1, "SELECT a FROM to_truncate") == "1" && db.cluster.sql(0, "SELECT a FROM to_truncate").is_empty() { "n0" } else { "?" }.to_owned()
+        }),
+        row("analyze table", "write", W, N, |c| batch(c, "ANALYZE TABLE note"), connected),
+    ]
+}
+
+#[rustfmt::skip]
+fn locks() -> Vec<Write> {
+    const L: &str = "locking read";
+    macro_rules! text {
+        ($name:literal) => {
+            row($name, L, NONE, N, |c| {
+                on_primary(c, concat!("SELECT (SELECT name FROM node_name) AS name FROM note WHERE body = 'old' ", $name));
+            }, connected)
+        };
+    }
+    vec![
+        row("for_update()", L, NONE, N, |c| {
+            let who = node_name::table.select(node_name::name).single_value();
+            let locked = note::table.select(who).limit(1).for_update().first::<Option<String>>(c);
+            assert_eq!(locked.unwrap().as_deref(), Some("n0"));
+        }, connected),
+        text!("FOR UPDATE"),
+        text!("for\n update"),
+        text!("FOR UPDATE NOWAIT"),
+        text!("FOR UPDATE SKIP LOCKED"),
+        text!("FOR UPDATE WAIT 1"),
+        text!("LOCK IN SHARE MODE"),
+        text!("LOCK IN\nSHARE MODE # now"),
+        text!("LOCK IN SHARE MODE NOWAIT"),
+        row("lock tables", L, NONE, STATE, |c| batch(c, "LOCK TABLES note READ, node_name READ"), connected),
+    ]
+}
+
+#[rustfmt::skip]
+fn functions() -> Vec<Write> {
+    const U: fn(&mut Conn, &str) = on_primary;
+    vec![
+        row("nextval", "function nextval", W, N, |c| U(c, "SELECT name FROM node_name WHERE NEXTVAL(counter) > 0"), connected),
+        row("next value for", "function next value for", W, N, |c| U(c, "SELECT name FROM node_name WHERE NEXT VALUE FOR counter > 0"), connected),
+        row("lastval", "function lastval", W, N, |c| {
+            run(c, "SELECT NEXTVAL(counter)");
+            U(c, "SELECT name FROM node_name WHERE LASTVAL(counter) > 0");
+        }, connected),
+        row("setval", "function setval", W, N, |c| U(c, "SELECT name FROM node_name WHERE SETVAL(counter, 5000) = 5000"), connected),
+        row("last_insert_id on the connection that inserted", "function last_insert_id", W, N, |c| {
+            write(c, "f1");
+            U(c, "SELECT name FROM node_name WHERE LAST_INSERT_ID() = (SELECT id FROM note WHERE body = 'f1')");
+        }, connected),
+        row("row_count", "function row_count", W, N, |c| run(c, "SELECT ROW_COUNT()"), connected),
+        row("found_rows on the connection that counted", "function found_rows", W, N, |c| {
+            run(c, "SELECT SQL_CALC_FOUND_ROWS id FROM note LIMIT 1");
+            U(c, "SELECT name FROM node_name WHERE FOUND_ROWS() > 1");
+        }, connected),
+        row("get_lock", "function get_lock", W, STATE, |c| U(c, "SELECT name FROM node_name WHERE GET_LOCK('mine', 0) = 1"), |_, db| {
+            let used = |node: &usize| db.cluster.sql(*node, "SELECT IS_USED_LOCK('mine') IS NOT NULL") == "1";
+            (0..2).filter(used).map(|node| format!("n{node}")).collect()
+        }),
+        row("release_lock", "function release_lock", W, STATE, |c| run(c, "SELECT RELEASE_LOCK('mine')"), connected),
+        row("is_free_lock", "function is_free_lock", W, N, |c| U(c, "SELECT name FROM node_name WHERE IS_FREE_LOCK('free') = 1"), connected),
+        row("connection_id", "function connection_id", W, N, |c| U(c, "SELECT name FROM node_name WHERE CONNECTION_ID() > 0"), connected),
+        row("a function on no list that writes", "refused by a replica", W, N, |c| assert_eq!(ask(c, "SELECT add_note('f2') AS name"), "f2"), |_, db| holds(db, "f2")),
+        row("the same again", "refused by a replica", W, N, |c| assert_eq!(ask(c, "SELECT add_note('f3') AS name"), "f3"), |_, db| holds(db, "f3")),
+        row("a function that writes, by execute", "refused by a replica", W, N, |c| run(c, "SELECT add_note('f4')"), |_, db| holds(db, "f4")),
+    ]
+}
+
+#[rustfmt::skip]
+fn sessions() -> Vec<Write> {
+    const S: &str = "session state";
+    vec![
+        row("set of a user variable", S, NONE, STATE, |c| run(c, "SET @a = 1"), |c, _| ask(c, "SELECT name FROM node_name WHERE @a = 1")),
+        row("set of a session variable", S, NONE, STATE, |c| batch(c, "SET SESSION sql_mode = 'ANSI_QUOTES'"), connected),
+        row("select into a user variable", S, NONE, STATE, |c| run(c, "SELECT name INTO @who FROM node_name"), |c, _| ask(c, "SELECT @who AS name")),
+        row("assignment in a select", S, NONE, STATE, |c| run(c, "SELECT @b := 1"), |c, _| ask(c, "SELECT name FROM node_name WHERE @b = 1")),
+        row("user variable that is read", S, NONE, N, |c| run(c, "SELECT @c"), connected),
+        row("last_insert_id as a variable", S, NONE, N, |c| run(c, "SELECT @@last_insert_id"), connected),
+        row("use", S, NONE, STATE, |c| batch(c, "USE app"), connected),
+        row("prepare", S, NONE, STATE, |c| batch(c, "PREPARE mine FROM 'SELECT 1'"), connected),
+        row("handler", S, NONE, STATE, |c| batch(c, "HANDLER note OPEN"), connected),
+    ]
+}
+
+/// Diesel's MySQL backend can't load such rows; the router adds nothing to its error, and forgets no write.
+#[test]
+fn insert_returning_fails_as_without_the_router_and_counts_as_a_write() {
+    let db = prepared();
+    let insert =
+        || diesel::sql_query("INSERT INTO note (body) VALUES ('r1') RETURNING body AS name");
+    let mut plain = Plain::establish(&db.cluster.url(0)).unwrap();
+    let expected = insert().get_result::<Named>(&mut plain).err().unwrap();
+    let mut conn = db.pool.get().unwrap();
+    let error = conn
+        .distributed(|conn| insert().get_result::<Named>(conn))
+        .err()
+        .unwrap();
+    assert_eq!(error.to_string(), expected.to_string());
+    assert_eq!(
+        conn.distributed(who),
+        "n0",
+        "nobody knows whether it has written"
+    );
+}
