@@ -91,10 +91,10 @@ impl Single<'_> {
                 self.control_transaction(head, keyword);
             }
             Create | Alter => self.create(keyword),
-            Show if self.before.is(Show) || self.before2.is(Show) => {
-                if is_any(text, SHOWS_OF_ONE_SERVER) {
-                    self.kind.raise(Need::SessionState);
-                }
+            Show if (self.before.is(Show) || self.before2.is(Show))
+                && is_any(text, SHOWS_OF_ONE_SERVER) =>
+            {
+                self.kind.raise(Need::SessionState);
             }
             Pragma if self.before.is(Pragma) || self.before == Before::Dot => self.pragma(text),
             Declare if keyword == Hold && self.before.is(With) => self.kind.keep_state(),
