@@ -5,7 +5,8 @@ use std::fmt;
 use crate::cluster::{Consistency, Role};
 use crate::statement::{FunctionName, Need};
 
-/// Where a statement goes and why.
+/// Where a statement goes and why; what
+/// [`explain`](crate::RoutedConnection::explain) returns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Decision {
@@ -18,7 +19,12 @@ pub struct Decision {
 /// Why a statement goes where it goes.
 ///
 /// Logs, [`last_route`](crate::RoutedConnection::last_route),
-/// [`explain`](crate::RoutedConnection::explain) and the README's table use these words.
+/// [`explain`](crate::RoutedConnection::explain) and the README's table use these words, which are
+/// those of its `Display`.
+///
+/// ```
+/// assert_eq!(diesel_routed::Reason::Stuck.to_string(), "the block has used the primary");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {

@@ -8,6 +8,17 @@ use std::sync::Once;
 /// Diesel's three connections and for `PooledConnection<ConnectionManager<C>>` of one of them,
 /// and for nothing else: on a routed connection, also a pooled one, `distributed` is the
 /// [real one](crate::RoutedConnection::distributed).
+///
+/// ```
+/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// use diesel_routed::Distribute;
+///
+/// let mut conn = SqliteConnection::establish(":memory:")?;
+/// let one = conn.distributed(|conn| {
+///     diesel::select(1_i32.into_sql::<diesel::sql_types::Integer>()).get_result::<i32>(conn)
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Distribute: Sized {
     /// Runs `f` on this one connection; warns once, because nothing is distributed.
     fn distributed<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {

@@ -1,7 +1,7 @@
-// Set-up shared by the examples in the documentation: a SQLite primary with one replica, which is
-// the same file.
+// Set-up shared by the examples in the documentation, which include it in a hidden line.
+pub use diesel::prelude::*;
 pub use diesel::sqlite::SqliteConnection;
-pub use diesel_routed::{ClusterConfig, RoutedConnectionManager, RoutedPool};
+pub use diesel_routed::*;
 
 diesel::table! {
     posts (id) {
@@ -10,31 +10,28 @@ diesel::table! {
     }
 }
 
+/// A primary with one replica, which is the same database: one in the memory of this process.
+pub fn config() -> ClusterConfig {
+    const URL: &str = "file:doctest?mode=memory&cache=shared";
+    ClusterConfig::new(NodeConfig::new(URL).name("primary"))
+        .replica(NodeConfig::new(URL).name("replica"))
+}
+
+/// A pool on it, and one post.
 pub fn pool() -> RoutedPool<SqliteConnection> {
     use diesel::connection::SimpleConnection;
-    use std::sync::atomic::{AtomicU32, Ordering};
 
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!(
-        "diesel-routed-doctest-{}-{}.db",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    );
-    let path = std::env::temp_dir().join(name);
-    let _ = std::fs::remove_file(&path);
-    let path = path.to_str().expect("a temporary path is text").to_owned();
-    let config = ClusterConfig::new(path.as_str()).replica(path.as_str());
-    let manager = RoutedConnectionManager::new(config).expect("the configuration is right");
-    let pool = RoutedPool::builder()
-        .max_size(2)
-        .build(manager)
-        .expect("handles are made without I/O");
-    pool.get()
-        .expect("a handle is free")
+    let manager = RoutedConnectionManager::new(config()).expect("a right configuration");
+    manager
+        .cluster()
+        .connection()
         .batch_execute(
             "CREATE TABLE posts (id INTEGER PRIMARY KEY, title TEXT NOT NULL);
              INSERT INTO posts (title) VALUES ('first')",
         )
-        .expect("the file is new");
-    pool
+        .expect("the database is new");
+    RoutedPool::builder()
+        .max_size(2)
+        .build(manager)
+        .expect("handles are made without I/O")
 }

@@ -13,20 +13,22 @@ use crate::error::RoutedError;
 
 /// A pool of routed connections: r2d2's own pool, with everything it can do.
 ///
-/// Its size bounds how many requests work at once; the handles in it own no socket.
+/// Its size bounds how many requests work at once; the handles in it own no socket. So `get`
+/// succeeds while the database is down, and the first statement says so.
+///
+/// ```
+/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// let config = ClusterConfig::new("app.db").replica("app.db").pool_size(4);
+/// let manager = RoutedConnectionManager::<SqliteConnection>::new(config)?;
+/// let pool: RoutedPool<SqliteConnection> = RoutedPool::builder().max_size(4).build(manager)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type RoutedPool<C> = Pool<RoutedConnectionManager<C>>;
 
 /// Makes the handles of a [`RoutedPool`].
 ///
-/// ```
-/// use diesel::sqlite::SqliteConnection;
-/// use diesel_routed::{ClusterConfig, RoutedConnectionManager, RoutedPool};
-///
-/// let config = ClusterConfig::new("primary.db").replica("replica.db");
-/// let manager = RoutedConnectionManager::<SqliteConnection>::new(config)?;
-/// let pool: RoutedPool<SqliteConnection> = RoutedPool::new(manager)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// It holds the [`Cluster`]: handles of one manager share its node connections, its health and
+/// its settings. Its error type is Diesel's own, so that Diesel's customizers fit the pool.
 pub struct RoutedConnectionManager<C: ReplicatedConnection> {
     cluster: Cluster<C>,
 }
@@ -37,6 +39,13 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     /// # Errors
     ///
     /// If the configuration is wrong; the error names the setting and what is accepted.
+    ///
+    /// ```
+    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// let config = ClusterConfig::new("app.db").pool_size(0);
+    /// let error = RoutedConnectionManager::<SqliteConnection>::new(config).unwrap_err();
+    /// assert_eq!(error.to_string(), "pool_size: \"0\" is not accepted, write 1 or more");
+    /// ```
     pub fn new(config: ClusterConfig) -> Result<Self, ConfigError> {
         Cluster::new(config).map(|cluster| Self { cluster })
     }
@@ -48,6 +57,12 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     /// # Errors
     ///
     /// If the configuration is wrong, or no node answers: then each is named with its cause.
+    ///
+    /// ```
+    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// let manager = RoutedConnectionManager::<SqliteConnection>::connect(config())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn connect(config: ClusterConfig) -> Result<Self, ConnectError> {
         let manager = Self::new(config)?;
         manager.cluster.look_around()?;
@@ -59,6 +74,13 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     /// # Errors
     ///
     /// As [`new`](Self::new); the error names the variable.
+    ///
+    /// ```no_run
+    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// // DATABASE_URL and DATABASE_REPLICA_URLS
+    /// let manager = RoutedConnectionManager::<SqliteConnection>::from_env()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn from_env() -> Result<Self, ConfigError> {
         Self::new(ClusterConfig::from_env()?)
     }
@@ -68,6 +90,18 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     /// For constant settings: they are in force at every checkout, on every node. Functions run
     /// in the order in which they were added, after the
     /// [customizer](Self::connection_customizer). An error or a panic is a failed dial.
+    ///
+    /// ```
+    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// use diesel::connection::SimpleConnection;
+    ///
+    /// let manager = RoutedConnectionManager::<SqliteConnection>::new(config())?
+    ///     .with_setup(|conn, role| match role {
+    ///         Role::Primary => conn.batch_execute("PRAGMA foreign_keys = on"),
+    ///         Role::Replica => Ok(()),
+    ///     });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_setup(
         self,
@@ -80,7 +114,26 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     /// Takes an r2d2 customizer for plain connections and runs it on every connection to a node.
     ///
     /// It is the first to speak on a new connection, as an encryption key has to be. Give it
-    /// here and not to the builder of the pool, where it would see handles instead.
+    /// here and not to the builder of the pool, where it would see handles instead. A second call
+    /// replaces the first.
+    ///
+    /// ```
+    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// use diesel::connection::SimpleConnection;
+    /// use diesel::r2d2::{CustomizeConnection, Error};
+    ///
+    /// #[derive(Debug)]
+    /// struct BusyTimeout;
+    ///
+    /// impl CustomizeConnection<SqliteConnection, Error> for BusyTimeout {
+    ///     fn on_acquire(&self, conn: &mut SqliteConnection) -> Result<(), Error> {
+    ///         conn.batch_execute("PRAGMA busy_timeout = 2000").map_err(Error::QueryError)
+    ///     }
+    /// }
+    ///
+    /// let manager = RoutedConnectionManager::new(config())?.connection_customizer(Box::new(BusyTimeout));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn connection_customizer(
         self,
@@ -91,6 +144,17 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     }
 
     /// Returns the cluster whose handles it makes.
+    ///
+    /// Clone it before the manager goes into the pool, which gives it out no more.
+    ///
+    /// ```
+    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// let manager = RoutedConnectionManager::<SqliteConnection>::new(config())?;
+    /// let cluster = manager.cluster().clone();
+    /// let pool = RoutedPool::new(manager)?;
+    /// println!("{}", cluster.status());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn cluster(&self) -> &Cluster<C> {
         &self.cluster
     }
@@ -126,6 +190,18 @@ impl<C: ReplicatedConnection> fmt::Debug for RoutedConnectionManager<C> {
 }
 
 /// Blocks on a pool, for code that holds no connection.
+///
+/// ```
+/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// use diesel_routed::RoutedPoolExt;
+///
+/// let pool = pool();
+/// pool.primary(|conn| {
+///     diesel::insert_into(posts::table).values(posts::title.eq("second")).execute(conn)
+/// })?;
+/// let titles = pool.distributed(|conn| posts::table.select(posts::title).load::<String>(conn))?;
+/// # Ok::<(), diesel::result::Error>(())
+/// ```
 pub trait RoutedPoolExt<C: ReplicatedConnection> {
     /// Takes a handle and runs a [`distributed`](RoutedConnection::distributed) block on it.
     ///

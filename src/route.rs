@@ -3,6 +3,17 @@
 //! [`install`] a pool once, then call [`distributed`] anywhere. Here the connection type has to
 //! be written in each closure (`|conn: &mut RoutedConnection<PgConnection>|`);
 //! [`define_route!`](crate::define_route) makes a module of your own in which it is inferred.
+//!
+//! ```
+//! # mod setup { include!("doctest_setup.rs"); } use setup::*;
+//! use diesel_routed::route;
+//!
+//! type Db = RoutedConnection<SqliteConnection>;
+//!
+//! route::install(&pool());
+//! let count = route::distributed(|conn: &mut Db| posts::table.count().get_result::<i64>(conn))?;
+//! # Ok::<(), diesel::result::Error>(())
+//! ```
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -28,7 +39,8 @@ static INSTALLED: LazyLock<RwLock<Installed>> = LazyLock::new(RwLock::default);
 /// Installs the pool that the functions of this module use, one for each connection type.
 ///
 /// A later call for the same type replaces it. Two databases of one type need two modules made by
-/// [`define_route!`](crate::define_route).
+/// [`define_route!`](crate::define_route). It takes a handle for a moment, and waits for one as
+/// long as [`Pool::get`](diesel::r2d2::Pool::get) does if all are in use.
 pub fn install<C: ReplicatedConnection>(pool: &RoutedPool<C>) {
     let installed = Ambient::new(pool);
     let replaced = INSTALLED
@@ -63,6 +75,19 @@ where
 /// # Errors
 ///
 /// As [`distributed`].
+///
+/// ```
+/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// use diesel_routed::route;
+///
+/// type Db = RoutedConnection<SqliteConnection>;
+///
+/// route::install(&pool());
+/// let count = route::distributed_with(Consistency::Eventual, |conn: &mut Db| {
+///     posts::table.count().get_result::<i64>(conn)
+/// })?;
+/// # Ok::<(), diesel::result::Error>(())
+/// ```
 pub fn distributed_with<C, T, E, F>(consistency: Consistency, f: F) -> Result<T, E>
 where
     C: ReplicatedConnection,
@@ -77,6 +102,17 @@ where
 /// # Errors
 ///
 /// As [`distributed`].
+///
+/// ```
+/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// use diesel_routed::route;
+///
+/// type Db = RoutedConnection<SqliteConnection>;
+///
+/// route::install(&pool());
+/// route::primary(|conn: &mut Db| diesel::delete(posts::table).execute(conn))?;
+/// # Ok::<(), diesel::result::Error>(())
+/// ```
 pub fn primary<C, T, E, F>(f: F) -> Result<T, E>
 where
     C: ReplicatedConnection,
@@ -182,9 +218,8 @@ impl<C: ReplicatedConnection> fmt::Debug for Slot<C> {
 /// Each such module has a pool of its own: make one for each database.
 ///
 /// ```
-/// # mod doctest { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
-/// # use doctest::*; use diesel::prelude::*;
-/// diesel_routed::define_route!(pub mod route for SqliteConnection);
+/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// diesel_routed::define_route!(pub mod route for diesel::sqlite::SqliteConnection);
 ///
 /// route::install(&pool());
 /// let titles = route::distributed(|conn| posts::table.select(posts::title).load::<String>(conn))?;

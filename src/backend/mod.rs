@@ -20,6 +20,20 @@ mod sqlite;
 /// Implemented for `PgConnection`, `MysqlConnection` (MySQL and MariaDB) and `SqliteConnection`.
 /// Implement it for a wrapper of one of these by forwarding to it. The bounds are what the router
 /// needs to build the SQL of a query without a server: a backend and a query builder with a default.
+///
+/// Code that serves several databases takes it as its bound:
+/// ```
+/// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+/// # let mut conn = pool().get()?;
+/// fn down<C: ReplicatedConnection>(cluster: &Cluster<C>) -> Vec<String> {
+///     let nodes = cluster.status().nodes;
+///     let down = nodes.into_iter().filter(|node| node.state == NodeState::Down);
+///     down.map(|node| node.name).collect()
+/// }
+///
+/// assert!(down(conn.cluster()).is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait ReplicatedConnection:
     Connection<Backend: Default + Backend<QueryBuilder: Default>>
     + R2D2Connection

@@ -18,6 +18,15 @@ use crate::node::Node;
 /// Why a cluster could not be started.
 ///
 /// No message holds a URL or a password.
+///
+/// ```
+/// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+/// let config = ClusterConfig::new("/nowhere/app.db");
+/// match RoutedConnectionManager::<SqliteConnection>::connect(config) {
+///     Err(ConnectError::Unreachable(nodes)) => assert_eq!(nodes[0].0, "app.db"),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectError {

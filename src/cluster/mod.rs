@@ -36,6 +36,16 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 /// Get it from [`RoutedConnectionManager::cluster`](crate::RoutedConnectionManager::cluster).
 /// A clone is the same cluster; its connections close when the last clone and the last handle
 /// are gone.
+///
+/// ```
+/// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+/// # let mut conn = pool().get()?;
+/// let cluster = conn.cluster().clone();
+/// cluster.set_mode(ClusterMode::PrimaryOnly);
+/// assert_eq!(cluster.mode(), ClusterMode::PrimaryOnly);
+/// println!("{}", cluster.status()); // a table, a node a line
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Cluster<C: ReplicatedConnection>(Arc<Inner<C>>);
 
 struct Inner<C: ReplicatedConnection> {
@@ -156,7 +166,17 @@ impl<C: ReplicatedConnection> Cluster<C> {
 
     /// Changes at run time which statements are served, for maintenance and roll-back.
     ///
-    /// Transactions and blocks that have begun go on as they are; it holds for what comes next.
+    /// It holds from the next statement on, inside blocks too, and in this process alone. A
+    /// transaction that has begun stays on its node.
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// conn.cluster().set_mode(ClusterMode::ReadOnly);
+    /// let error = diesel::delete(posts::table).execute(&mut conn).unwrap_err();
+    /// assert_eq!(RoutedError::downcast(&error), Some(RoutedError::ReadOnlyMode));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_mode(&self, mode: ClusterMode) {
         self.0.mode.store(mode as u8, Ordering::Relaxed);
     }

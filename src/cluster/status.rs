@@ -6,6 +6,16 @@ use super::{Cluster, Role};
 use crate::backend::ReplicatedConnection;
 
 /// What is known of a cluster at one moment.
+///
+/// `Display` makes a table of it, for people; the fields are for graphs.
+///
+/// ```
+/// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+/// # let mut conn = pool().get()?;
+/// let replica = &conn.cluster().status().nodes[1];
+/// assert_eq!((replica.name.as_str(), replica.state), ("replica", NodeState::Up));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClusterStatus {

@@ -18,11 +18,11 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// block. The state from before is back afterwards, also after a panic.
     ///
     /// ```
-    /// # mod doctest { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
-    /// # use doctest::*; use diesel::prelude::*;
-    /// # let pool = pool();
-    /// let mut conn = pool.get()?;
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
     /// let titles = conn.distributed(|conn| posts::table.select(posts::title).load::<String>(conn))?;
+    /// assert_eq!(titles, ["first"]);
+    /// assert_eq!(conn.last_route().unwrap().node, "replica".into());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn distributed<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
@@ -31,6 +31,16 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     }
 
     /// As [`distributed`](Self::distributed), with a consistency of its own.
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// // a number on a dashboard, which may miss what this request has just written
+    /// let count = conn.distributed_with(Consistency::Eventual, |conn| {
+    ///     posts::table.count().get_result::<i64>(conn)
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn distributed_with<R>(
         &mut self,
         consistency: Consistency,
@@ -47,7 +57,17 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     ///
     /// Reading leaves no mark, but a block around reads on from the primary afterwards, so that
     /// it sees nothing older. Inside a read-only transaction on a replica every statement fails
-    /// with [`RoutedError::ReadOnlyTransaction`].
+    /// with [`RoutedError::ReadOnlyTransaction`](crate::RoutedError::ReadOnlyTransaction).
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// conn.distributed(|conn| {
+    ///     conn.primary(|conn| posts::table.first::<(i32, String)>(conn))
+    /// })?;
+    /// assert_eq!(conn.last_route().unwrap().reason, Reason::Forced);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn primary<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         let outer = std::mem::replace(&mut self.unit.forced, true);
         f(&mut *Scope::new(self, Saved::Forced(outer)).conn)
@@ -57,6 +77,17 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     ///
     /// For writes that nobody reads back at once, such as counters and logs. Marks from before
     /// hold on.
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// conn.without_sticking(|conn| {
+    ///     diesel::insert_into(posts::table).values(posts::title.eq("seen")).execute(conn)
+    /// })?;
+    /// conn.distributed(|conn| posts::table.first::<(i32, String)>(conn))?;
+    /// assert_eq!(conn.last_route().unwrap().role, Role::Replica);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn without_sticking<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         let outer = std::mem::replace(&mut self.unit.marking, Marking::Off);
         f(&mut *Scope::new(self, Saved::Marking(outer)).conn)
@@ -71,6 +102,18 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// # Errors
     ///
     /// As [`Connection::transaction`](diesel::Connection::transaction).
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// let (count, titles) = conn.read_only_transaction(|conn| {
+    ///     let count = posts::table.count().get_result::<i64>(conn)?;
+    ///     let titles = posts::table.select(posts::title).load::<String>(conn)?;
+    ///     QueryResult::Ok((count, titles)) // of one snapshot
+    /// })?;
+    /// assert_eq!(conn.last_route().unwrap().role, Role::Replica);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn read_only_transaction<T, E, F>(&mut self, f: F) -> Result<T, E>
     where
         F: FnOnce(&mut Self) -> Result<T, E>,
@@ -93,6 +136,21 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// # Errors
     ///
     /// If the primary can't be reached, or a read-only transaction is open on a replica.
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// #[diesel::declare_sql_function]
+    /// extern "SQL" {
+    ///     fn shout(text: diesel::sql_types::Text) -> diesel::sql_types::Text;
+    /// }
+    ///
+    /// let real = conn.primary_connection()?;
+    /// shout_utils::register_impl(real, |text: String| text.to_uppercase())?;
+    /// let title = posts::table.select(shout(posts::title)).first::<String>(&mut conn)?;
+    /// assert_eq!(title, "FIRST");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn primary_connection(&mut self) -> QueryResult<&mut C> {
         self.run(&Statement::anything(), |_| Ok(()))?;
         // the write ends with the unit, not with this call

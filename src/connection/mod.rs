@@ -96,7 +96,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
     /// Returns a handle of its own, outside any pool.
     ///
     /// It opens nothing until a statement needs it. How many connections are open at once is
-    /// still bounded by the `pool_size` of each node.
+    /// still bounded by the `pool_size` of each node. Dropping it gives everything back.
     pub fn connection(&self) -> RoutedConnection<C> {
         RoutedConnection {
             unit: new_unit(self),
@@ -127,6 +127,14 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     }
 
     /// Returns where the last statement went and why; `None` before the first.
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// conn.distributed(|conn| posts::table.first::<(i32, String)>(conn))?;
+    /// assert_eq!(conn.last_route().unwrap().reason, Reason::Distributed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn last_route(&self) -> Option<Route> {
         self.last_route.clone()
     }
@@ -136,6 +144,14 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// # Errors
     ///
     /// If the query can't be turned into SQL, or would be refused by the router.
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// let decision = conn.explain(&diesel::delete(posts::table.find(1)))?;
+    /// assert_eq!((decision.target, decision.reason), (Role::Primary, Reason::Write));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn explain<T>(&mut self, query: &T) -> QueryResult<Decision>
     where
         T: QueryFragment<C::Backend> + QueryId,
@@ -157,6 +173,16 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// Forgets what was written, for this cluster in the present context and for the block.
     ///
     /// Writes that still run keep their marks.
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// conn.stick_to_primary(); // something was written by other means
+    /// conn.unstick(); // and may be missed
+    /// conn.distributed(|conn| posts::table.first::<(i32, String)>(conn))?;
+    /// assert_eq!(conn.last_route().unwrap().role, Role::Replica);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn unstick(&mut self) {
         self.unit.context().unstick_for(self.cluster.id());
         if let Some(block) = self.unit.block_mut() {
@@ -176,6 +202,14 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     ///
     /// The error of `f` on a connection in use now. On one that is opened later, the statement
     /// that opened it fails.
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// use diesel::connection::SimpleConnection;
+    /// conn.session(|conn| conn.batch_execute("PRAGMA cache_size = -64000"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn session(
         &mut self,
         f: impl Fn(&mut C) -> QueryResult<()> + Send + 'static,

@@ -14,6 +14,16 @@ impl RoutedConnection<PgConnection> {
     ///
     /// As [`PgConnection::build_transaction`]; with [`read_only`](TransactionBuilder::read_only)
     /// it may run on a replica.
+    ///
+    /// ```no_run
+    /// use diesel::prelude::*;
+    /// use diesel_routed::RoutedConnection;
+    ///
+    /// # fn report(_: &mut RoutedConnection<PgConnection>) -> QueryResult<()> { Ok(()) }
+    /// let mut conn = RoutedConnection::<PgConnection>::establish("postgres://db1/app postgres://db2/app")?;
+    /// conn.build_transaction().read_only().repeatable_read().run(report)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build_transaction(&mut self) -> TransactionBuilder<'_> {
         TransactionBuilder {
             conn: self,

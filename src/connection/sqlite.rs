@@ -13,6 +13,16 @@ impl RoutedConnection<SqliteConnection> {
     /// # Errors
     ///
     /// As [`SqliteConnection::immediate_transaction`].
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// conn.immediate_transaction(|conn| {
+    ///     let title = posts::table.find(1).select(posts::title).first::<String>(conn)?;
+    ///     diesel::update(posts::table.find(1)).set(posts::title.eq(title + "!")).execute(conn)
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn immediate_transaction<T, E, F>(&mut self, f: F) -> Result<T, E>
     where
         F: FnOnce(&mut Self) -> Result<T, E>,
@@ -27,6 +37,13 @@ impl RoutedConnection<SqliteConnection> {
     /// # Errors
     ///
     /// As [`SqliteConnection::exclusive_transaction`].
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// conn.exclusive_transaction(|conn| diesel::delete(posts::table).execute(conn))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn exclusive_transaction<T, E, F>(&mut self, f: F) -> Result<T, E>
     where
         F: FnOnce(&mut Self) -> Result<T, E>,

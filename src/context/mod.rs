@@ -68,7 +68,7 @@ struct Marks {
 }
 
 impl Context {
-    /// Creates a context in which nothing was written yet.
+    /// Creates a context in which nothing was written yet; it is not entered by this.
     pub fn new() -> Self {
         Self::default()
     }
@@ -98,6 +98,21 @@ impl Context {
     ///
     /// What `f` writes also marks the context around this one, if there is one. The context
     /// around is back afterwards, also after a panic.
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// let (pool, request) = (pool(), Context::new());
+    /// request.run(|| {
+    ///     let write = diesel::insert_into(posts::table).values(posts::title.eq("second"));
+    ///     write.execute(&mut pool.get()?)?;
+    ///     // another handle, the same request
+    ///     let mut conn = pool.get()?;
+    ///     let count = conn.distributed(|conn| posts::table.count().get_result::<i64>(conn))?;
+    ///     assert_eq!((count, conn.last_route().unwrap().reason), (2, Reason::NotCaughtUp));
+    ///     Ok::<(), Box<dyn std::error::Error>>(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn run<R>(&self, f: impl FnOnce() -> R) -> R {
         let _entered = self.enter();
         f()
@@ -107,6 +122,14 @@ impl Context {
     ///
     /// Guards may be dropped in any order. Do not hold one over an `.await`: the executor may run
     /// another request on this thread meanwhile.
+    ///
+    /// ```
+    /// # use diesel_routed::Context;
+    /// let entered = Context::new().enter();
+    /// assert!(Context::current().is_some());
+    /// drop(entered);
+    /// assert!(Context::current().is_none());
+    /// ```
     ///
     /// ```compile_fail
     /// let entered = diesel_routed::Context::new().enter();
@@ -123,7 +146,7 @@ impl Context {
         }
     }
 
-    /// Forgets what was written, so that blocks may use any replica again.
+    /// Forgets what was written to any cluster, so that blocks may use any replica again.
     ///
     /// Writes that still run keep their marks.
     pub fn unstick(&self) {
@@ -132,7 +155,19 @@ impl Context {
         }
     }
 
-    /// Tells whether something written in this context may still be missing on a replica.
+    /// Tells whether something written in this context may still be missing on a replica, of
+    /// whichever cluster.
+    ///
+    /// ```
+    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # let mut conn = pool().get()?;
+    /// let context = Context::new();
+    /// context.run(|| diesel::delete(posts::table).execute(&mut conn))?;
+    /// assert!(context.is_sticky());
+    /// context.unstick();
+    /// assert!(!context.is_sticky());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn is_sticky(&self) -> bool {
         let now = Instant::now();
         let marks = self.0.marks.lock();

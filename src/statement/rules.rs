@@ -10,6 +10,13 @@ use std::sync::Arc;
 /// Names are compared without regard to case. `f` means every `f`, in whatever schema; `audit.f` only that one, where
 /// the statement names its schema. An application's word goes before the built-in lists, and a function on both of its
 /// lists needs the primary.
+///
+/// ```
+/// use diesel_routed::statement::{Dialect, Rules};
+///
+/// let rules = Rules::new(Dialect::Postgres).primary_functions(["next_invoice_number"]);
+/// assert!(rules.classify("SELECT next_invoice_number()").needs_primary());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Rules {
     dialect: Dialect,

@@ -130,6 +130,11 @@ impl ClusterConfig {
     ///
     /// If `DATABASE_URL` is missing, a value cannot be understood, `.env` is broken, or there is a
     /// `ROUTED_` variable that is no setting.
+    ///
+    /// ```no_run
+    /// let config = diesel_routed::ClusterConfig::from_env()?.pool_size(16);
+    /// # Ok::<(), diesel_routed::ConfigError>(())
+    /// ```
     pub fn from_env() -> Result<Self, ConfigError> {
         env::from_env()
     }
@@ -199,7 +204,8 @@ impl ClusterConfig {
     /// Sets the lag beyond which a replica is left out; `None` tolerates any.
     ///
     /// Less than a replica's usual lag sends its reads to the primary. More needs a longer
-    /// [`sticky_for`](Self::sticky_for). Defaults to 5 s.
+    /// [`sticky_for`](Self::sticky_for). Lag is not measured yet: so far this only bounds
+    /// `sticky_for`. Defaults to 5 s.
     pub fn max_lag(mut self, max_lag: impl Into<Option<Duration>>) -> Self {
         self.settings.max_lag = max_lag.into();
         self
@@ -218,8 +224,8 @@ impl ClusterConfig {
 
     /// Sets how long a replica that died is left alone before it is dialled again.
     ///
-    /// Doubles with each failure, to 30 s or this value, whichever is longer. Too short burdens a
-    /// server that is starting; too long leaves a healthy replica idle. Defaults to 1 s.
+    /// Too short burdens a server that is starting; too long leaves a healthy replica idle.
+    /// Defaults to 1 s.
     pub fn quarantine(mut self, quarantine: Duration) -> Self {
         self.settings.quarantine = quarantine;
         self
@@ -227,7 +233,8 @@ impl ClusterConfig {
 
     /// Sets how often each node is probed for health, role and lag.
     ///
-    /// Longer means slower failover and coarser lag. Zero probes only on demand. Defaults to 1 s.
+    /// Longer means slower failover and coarser lag. Nodes are not probed yet: so far this only
+    /// bounds [`sticky_for`](Self::sticky_for). Defaults to 1 s.
     pub fn check_interval(mut self, interval: Duration) -> Self {
         self.settings.check_interval = interval;
         self

@@ -22,6 +22,16 @@ impl fmt::Display for Role {
 }
 
 /// Where statements outside of any block go.
+///
+/// ```
+/// # mod setup { include!("../../doctest_setup.rs"); } use setup::*;
+/// let manager = RoutedConnectionManager::new(config().default_mode(Mode::Distributed))?;
+/// # let _pool = pool();
+/// let mut conn: RoutedConnection<SqliteConnection> = manager.cluster().connection();
+/// posts::table.first::<(i32, String)>(&mut conn)?;
+/// assert_eq!(conn.last_route().unwrap().role, Role::Replica);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
     /// To the primary; only `distributed` blocks read from replicas. The default, because it
@@ -46,6 +56,9 @@ pub enum ClusterMode {
 }
 
 /// How fresh a replica must be to serve a block.
+///
+/// Of one block by [`distributed_with`](crate::RoutedConnection::distributed_with), of all others
+/// by [`ClusterConfig::consistency`](crate::ClusterConfig::consistency).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Consistency {
@@ -54,7 +67,8 @@ pub enum Consistency {
     Session,
     /// Any healthy replica, even one that has not yet seen this request's writes.
     Eventual,
-    /// Like [`Session`](Consistency::Session), and no older than this.
+    /// Like [`Session`](Consistency::Session), and no older than this. Lag is not measured yet and
+    /// counts as infinite, so that for now the primary serves such blocks.
     MaxLag(Duration),
     /// The primary.
     Strong,
@@ -63,6 +77,16 @@ pub enum Consistency {
 }
 
 /// What happens to a read when no replica may serve it.
+///
+/// Falling back marks nothing: as soon as a replica answers, it is used again.
+///
+/// ```
+/// use diesel_routed::{ClusterConfig, Fallback};
+///
+/// let config = ClusterConfig::new("postgres://db1/app")
+///     .replica("postgres://db2/app")
+///     .fallback(Fallback::Primary { max_concurrent: Some(4) });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fallback {
@@ -86,6 +110,18 @@ impl Default for Fallback {
 }
 
 /// What a handle does when the application entered no context.
+///
+/// ```
+/// # mod setup { include!("../../doctest_setup.rs"); } use setup::*;
+/// let config = config().implicit_context(ImplicitContext::Forbid);
+/// let manager = RoutedConnectionManager::<SqliteConnection>::new(config)?;
+/// # let _pool = pool();
+/// let mut conn = manager.cluster().connection();
+/// let mut read = || conn.distributed(|conn| posts::table.first::<(i32, String)>(conn));
+/// assert_eq!(RoutedError::downcast(&read().unwrap_err()), Some(RoutedError::NoContext));
+/// Context::new().run(read)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ImplicitContext {
     /// The handle remembers its own writes until it is given back. The default.

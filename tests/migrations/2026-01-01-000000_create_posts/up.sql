@@ -1,0 +1,4 @@
+CREATE TABLE posts (
+    id INTEGER PRIMARY KEY,
+    title VARCHAR(200) NOT NULL
+);
