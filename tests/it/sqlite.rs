@@ -20,3 +20,7 @@ mod read_only;
 
 #[path = "every/resend.rs"]
 mod resend;
+
+mod programs;
+
+mod second_net;
