@@ -24,3 +24,5 @@ mod resend;
 mod programs;
 
 mod second_net;
+
+mod transactions;

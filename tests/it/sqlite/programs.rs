@@ -192,7 +192,7 @@ impl Model {
         assert_eq!(missed, None, "an own write is not seen, only {seen:?}");
         let free = side.transactions.is_empty() && !side.forced;
         let may_be_replica = match side.blocks.last() {
-            Some(was_on_primary) => free && !(*was_on_primary && !side.read_only),
+            Some(was_on_primary) => free && !was_on_primary,
             None => free && side.read_only,
         };
         assert!(
@@ -349,15 +349,17 @@ fn run_programs(programs: &[Vec<Op>], context: Option<usize>) {
         let [conn, other] = &mut conns;
         // a panic ends the program, not the test
         let _ = model.run(program, 0, conn, other);
-        for at in 0..=1 {
+        for (at, conn) in conns.iter_mut().enumerate() {
             if model.sides[at].in_transaction() {
                 // as with plain Diesel a panic leaves the transaction open: the pool ends it
-                conns[at] = DB.pool.get().unwrap();
+                *conn = DB.pool.get().unwrap();
                 model.must_see.remove(&Whose::Handle(at));
             }
             model.sides[at] = Side::default();
         }
-        conns.iter_mut().for_each(|conn| model.check_pristine(conn));
+        for conn in &mut conns {
+            model.check_pristine(conn);
+        }
     }
 }
 
