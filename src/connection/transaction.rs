@@ -151,9 +151,13 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         if reason == Reason::PrimaryMode {
             reason = Reason::ReadOnlyTransaction;
         }
-        self.begin_on_primary(reason, &mut begin)?;
+        let begun = self.begin_on_primary(reason, &mut begin);
         self.unit.transaction = Transaction::ReadOnly(Role::Primary);
-        Ok(())
+        if begun.is_err() {
+            self.end_read_only();
+            self.unit.transaction = Transaction::None;
+        }
+        begun
     }
 
     /// Where a read would go that is in a block: the one around, or else one of its own.

@@ -51,3 +51,9 @@ fn own_shapes() -> Vec<Shape<backend::Conn>> {
         |rows: Vec<reads::Named>| rows[0].name.clone()
     )]
 }
+
+mod programs;
+
+mod second_net;
+
+mod transactions;
