@@ -15,6 +15,12 @@ mod kit_pools;
 mod makara;
 
 #[cfg(feature = "mysql")]
+mod left_behind_mariadb;
+#[cfg(feature = "postgres")]
+mod left_behind_postgres;
+#[cfg(feature = "sqlite")]
+mod left_behind_sqlite;
+#[cfg(feature = "mysql")]
 mod mariadb;
 #[cfg(feature = "postgres")]
 mod postgres;

@@ -1,8 +1,17 @@
 use crate::kit::postgres as backend;
 use crate::kit_pools::postgres as pools;
+use crate::left_behind_postgres as left_behind;
 
+#[path = "every/ambient.rs"]
+mod ambient;
 #[path = "every/black_holes.rs"]
 mod black_holes;
+#[path = "every/environment.rs"]
+mod environment;
+#[path = "every/hooks.rs"]
+mod hooks;
+#[path = "every/leaks.rs"]
+mod leaks;
 #[path = "every/outages.rs"]
 mod outages;
 #[path = "every/seed.rs"]
@@ -36,6 +45,8 @@ mod cut;
 
 #[path = "every/loss.rs"]
 mod loss;
+#[path = "every/starting.rs"]
+mod starting;
 #[path = "every/storm.rs"]
 mod storm;
 #[path = "every/strategies.rs"]
