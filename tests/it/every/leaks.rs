@@ -25,8 +25,9 @@ const WAYS: &[Way] = &[
 ];
 
 fn one_by_one(conn: &mut Conn, sql: &str) -> QueryResult<()> {
-    sql.split(';')
-        .try_for_each(|statement| diesel::sql_query(statement.trim()).execute(conn).map(drop))
+    // a body has its semicolons at the end of a line
+    sql.split("; ")
+        .try_for_each(|statement| diesel::sql_query(statement).execute(conn).map(drop))
 }
 
 fn probe(conn: &mut Conn, expression: &str) -> String {
