@@ -24,5 +24,11 @@ mod left_behind_sqlite;
 mod mariadb;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "mysql")]
+mod secret_mariadb;
+#[cfg(feature = "postgres")]
+mod secret_postgres;
+#[cfg(feature = "sqlite")]
+mod secret_sqlite;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -1,6 +1,7 @@
 use crate::kit::mariadb as backend;
 use crate::kit_pools::mariadb as pools;
 use crate::left_behind_mariadb as left_behind;
+use crate::secret_mariadb as secret;
 
 #[path = "every/ambient.rs"]
 mod ambient;
@@ -86,3 +87,5 @@ fn own_shapes() -> Vec<Shape<backend::Conn>> {
         ),
     ]
 }
+#[path = "every/secrets.rs"]
+mod secrets;

@@ -1,6 +1,7 @@
 use crate::kit::postgres as backend;
 use crate::kit_pools::postgres as pools;
 use crate::left_behind_postgres as left_behind;
+use crate::secret_postgres as secret;
 
 #[path = "every/ambient.rs"]
 mod ambient;
@@ -111,3 +112,5 @@ fn own_shapes() -> Vec<Shape<backend::Conn>> {
         ),
     ]
 }
+#[path = "every/secrets.rs"]
+mod secrets;

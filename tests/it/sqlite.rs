@@ -2,6 +2,7 @@ use crate::kit::shapes::Shape;
 use crate::kit::sqlite as backend;
 use crate::kit_pools::sqlite as pools;
 use crate::left_behind_sqlite as left_behind;
+use crate::secret_sqlite as secret;
 
 #[path = "every/ambient.rs"]
 mod ambient;
@@ -62,3 +63,5 @@ fn own_shapes() -> Vec<Shape<backend::Conn>> {
         |rows: Vec<reads::Named>| rows[0].name.clone()
     )]
 }
+#[path = "every/secrets.rs"]
+mod secrets;
