@@ -18,9 +18,10 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock, OnceLock};
 
+use diesel::r2d2::PooledConnection;
 use diesel::result::Error;
 use parking_lot::RwLock;
 
@@ -28,7 +29,7 @@ use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Consistency};
 use crate::connection::RoutedConnection;
 use crate::error::RoutedError;
-use crate::manager::{RoutedPool, no_handle};
+use crate::manager::{RoutedConnectionManager, RoutedPool, no_handle};
 
 /// The pools by connection type.
 type Installed = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
@@ -131,17 +132,29 @@ fn installed<C: ReplicatedConnection>() -> Option<Ambient<C>> {
 /// A pool and the cluster behind it, for handles beyond the pool's size.
 struct Ambient<C: ReplicatedConnection> {
     pool: RoutedPool<C>,
-    /// `None` if all handles were in use when the pool was installed.
-    cluster: Option<Cluster<C>>,
+    /// r2d2 gives no access to the manager of a pool, but to its connections: known as soon as
+    /// one of them was in hand.
+    cluster: Arc<OnceLock<Cluster<C>>>,
 }
 
 impl<C: ReplicatedConnection> Ambient<C> {
     fn new(pool: &RoutedPool<C>) -> Self {
-        Self {
+        let ambient = Self {
             pool: pool.clone(),
-            // r2d2 gives no access to the manager of a pool, but to its connections
-            cluster: pool.get().ok().map(|conn| conn.cluster().clone()),
+            cluster: Arc::default(),
+        };
+        // a pool all of whose handles are in use would keep the start waiting
+        if pool.state().connections < pool.max_size() {
+            drop(pool.get());
         }
+        drop(ambient.idle());
+        ambient
+    }
+
+    fn idle(&self) -> Option<PooledConnection<RoutedConnectionManager<C>>> {
+        let idle = self.pool.try_get()?;
+        self.cluster.get_or_init(|| idle.cluster().clone());
+        Some(idle)
     }
 }
 
@@ -149,7 +162,7 @@ impl<C: ReplicatedConnection> Clone for Ambient<C> {
     fn clone(&self) -> Self {
         Self {
             pool: self.pool.clone(),
-            cluster: self.cluster.clone(),
+            cluster: Arc::clone(&self.cluster),
         }
     }
 }
@@ -162,14 +175,14 @@ where
     C: ReplicatedConnection,
     E: From<Error>,
 {
-    let Some(Ambient { pool, cluster }) = ambient else {
+    let Some(ambient) = ambient else {
         return Err(Error::from(RoutedError::NotInstalled).into());
     };
-    if let Some(mut idle) = pool.try_get() {
+    if let Some(mut idle) = ambient.idle() {
         return f(&mut idle);
     }
-    let Some(cluster) = cluster else {
-        let mut conn = pool.get().map_err(no_handle)?;
+    let Some(cluster) = ambient.cluster.get() else {
+        let mut conn = ambient.pool.get().map_err(no_handle)?;
         return f(&mut conn);
     };
     if cluster.test_transactions().load(Ordering::Relaxed) > 0 {

@@ -3,6 +3,7 @@
 mod config;
 mod connect;
 mod select;
+mod snapshot;
 mod status;
 
 use std::fmt;

@@ -33,7 +33,8 @@ impl<C: ReplicatedConnection> Connection for RoutedConnection<C> {
 
     /// Opens the primary of a cluster; further URLs after white space are its replicas.
     ///
-    /// Equal lists share one cluster in the process. Everything else has its default; use a
+    /// The primary is dialled once to see that it answers. Equal lists share one cluster in the
+    /// process. Everything else has its default; use a
     /// [`RoutedConnectionManager`](crate::RoutedConnectionManager) to set more.
     fn establish(database_url: &str) -> ConnectionResult<Self> {
         let cluster = shared::<C>(database_url)
@@ -41,6 +42,8 @@ impl<C: ReplicatedConnection> Connection for RoutedConnection<C> {
         let mut conn = cluster.connection();
         conn.run(&Statement::read(), |_| Ok(()))
             .map_err(|error| ConnectionError::BadConnection(error.to_string()))?;
+        // a pool may keep more idle handles than the primary has connections to lend
+        conn.give_back();
         Ok(conn)
     }
 

@@ -9,7 +9,7 @@ use diesel::result::QueryResult;
 use parking_lot::Mutex;
 
 use crate::backend::ReplicatedConnection;
-use crate::node::{Lease, Tenancy};
+use crate::node::Lease;
 
 /// One instrumentation for all node connections of a handle.
 ///
@@ -75,7 +75,7 @@ impl<C: ReplicatedConnection> Outfit<C> {
         self.put_on_instrumentation(lease);
         self.put_on_cache_size(lease);
         for hook in &self.session {
-            lease.tenancy = Tenancy::Session;
+            lease.make_private();
             hook(lease.connection())?;
         }
         Ok(())
@@ -99,7 +99,7 @@ impl<C: ReplicatedConnection> Outfit<C> {
 
     /// Runs the newest session hook on a connection that was borrowed before it was set.
     pub(super) fn put_on_newest_hook(&self, lease: &mut Lease<C>) -> QueryResult<()> {
-        lease.tenancy = Tenancy::Session;
+        lease.make_private();
         match self.session.last() {
             Some(hook) => hook(lease.connection()),
             None => Ok(()),

@@ -42,6 +42,8 @@ pub(super) fn after_success<C: ReplicatedConnection>(
 pub(super) fn occupy<C: ReplicatedConnection>(lease: &mut Lease<C>, statement: &Statement) {
     if statement.keeps() == Keeps::State {
         lease.tenancy = Tenancy::Session;
+    } else if statement.form() == Form::Routine {
+        lease.make_private();
     }
 }
 
@@ -72,6 +74,8 @@ pub(super) fn after_error<C: ReplicatedConnection>(
     if may_keep && !C::was_lost(error) {
         // how far it came is not known: whatever it left is closed with the connection
         lease.tenancy = Tenancy::Session;
+    } else if statement.form() == Form::Routine {
+        lease.make_private();
     }
     note_failure::<C>(unit, statement, mark, error, || same_evidence(lease));
 }

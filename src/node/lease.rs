@@ -15,6 +15,9 @@ use crate::backend::ReplicatedConnection;
 pub(crate) enum Tenancy {
     /// Nothing: the connection can go back.
     Clean,
+    /// What keeps the handle nowhere: settings that it puts on each of its connections, or what a
+    /// routine may have left. It is closed at the end.
+    Private,
     /// Session state (settings, locks, temporary tables, a raw transaction): it is closed at the
     /// end, never reset, because a reset breaks Diesel's cache of prepared statements.
     Session,
@@ -71,6 +74,13 @@ impl<C: ReplicatedConnection> Lease<C> {
             .link
             .as_mut()
             .expect("only an open connection is lent")
+    }
+
+    /// Notes that nobody else may get the connection.
+    pub(crate) fn make_private(&mut self) {
+        if self.tenancy == Tenancy::Clean {
+            self.tenancy = Tenancy::Private;
+        }
     }
 
     /// Notes that the connection broke.

@@ -44,7 +44,10 @@ pub fn timed<R>(f: impl FnOnce() -> R) -> (R, Duration) {
 
 /// Defines `in_flight`, `hold_replicas` and `plain` for one database.
 macro_rules! pools {
-    ($name:ident, $feature:literal, $busy:literal, $kills:literal) => {
+    (
+        $name:ident, $feature:literal, $busy:literal, $kills:literal,
+        $set:literal, $setting:literal, $value:literal
+    ) => {
         #[cfg(feature = $feature)]
         #[allow(dead_code)] // not every database takes part in every test
         pub mod $name {
@@ -56,11 +59,20 @@ macro_rules! pools {
             use diesel::prelude::*;
             use diesel_routed::{ClusterConfig, RoutedConnectionManager, RoutedPool};
 
-            pub use super::{panic_now, panics, sized, timed};
+            pub use super::{disconnect, panic_now, panics, sized, timed};
             use crate::kit::$name::*;
 
             /// Whether the open connections to a node end when it is killed.
             pub const KILLS_CONNECTIONS: bool = $kills;
+
+            /// Sets something in a session.
+            pub const SET: &str = $set;
+
+            /// Tells whether it is set where the connection reads now.
+            pub fn is_set(conn: &mut Conn) -> bool {
+                let setting = diesel::select(diesel::dsl::sql::<diesel::sql_types::Text>($setting));
+                setting.get_result::<String>(conn).expect("it can be read") == $value
+            }
 
             /// A manager whose connections wait for a locked SQLite file.
             pub fn manager(config: ClusterConfig) -> RoutedConnectionManager<Plain> {
@@ -125,6 +137,45 @@ macro_rules! pools {
     };
 }
 
-pools!(postgres, "postgres", "SET lock_timeout = 0", true);
-pools!(mariadb, "mysql", "DO 0", true);
-pools!(sqlite, "sqlite", "PRAGMA busy_timeout = 20000", false);
+pools!(
+    postgres,
+    "postgres",
+    "SET lock_timeout = 0",
+    true,
+    "SET statement_timeout = 43210",
+    "current_setting('statement_timeout')",
+    "43210ms"
+);
+pools!(
+    mariadb,
+    "mysql",
+    "DO 0",
+    true,
+    "SET SESSION wait_timeout = 4321",
+    "CAST(@@wait_timeout AS CHAR)",
+    "4321"
+);
+pools!(
+    sqlite,
+    "sqlite",
+    "PRAGMA busy_timeout = 20000",
+    false,
+    "PRAGMA case_sensitive_like = on",
+    "CAST('a' LIKE 'A' AS TEXT)",
+    "0"
+);
+
+/// Ends every connection of the application to a node, as a restart would.
+pub fn disconnect(cluster: &Cluster, node: usize) {
+    if cluster.url(node).starts_with("postgres") {
+        let end =
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'app'";
+        cluster.sql(node, end);
+        return;
+    }
+    let all = "SELECT id FROM information_schema.processlist WHERE user = 'app'";
+    for id in cluster.sql(node, all).lines() {
+        // one that has ended meanwhile is not an error
+        let _ = cluster.try_sql(node, &format!("KILL {id}"));
+    }
+}

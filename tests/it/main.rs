@@ -15,8 +15,20 @@ mod kit_pools;
 mod makara;
 
 #[cfg(feature = "mysql")]
+mod left_behind_mariadb;
+#[cfg(feature = "postgres")]
+mod left_behind_postgres;
+#[cfg(feature = "sqlite")]
+mod left_behind_sqlite;
+#[cfg(feature = "mysql")]
 mod mariadb;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "mysql")]
+mod secret_mariadb;
+#[cfg(feature = "postgres")]
+mod secret_postgres;
+#[cfg(feature = "sqlite")]
+mod secret_sqlite;
 #[cfg(feature = "sqlite")]
 mod sqlite;

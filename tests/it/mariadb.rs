@@ -1,8 +1,18 @@
 use crate::kit::mariadb as backend;
 use crate::kit_pools::mariadb as pools;
+use crate::left_behind_mariadb as left_behind;
+use crate::secret_mariadb as secret;
 
+#[path = "every/ambient.rs"]
+mod ambient;
 #[path = "every/black_holes.rs"]
 mod black_holes;
+#[path = "every/environment.rs"]
+mod environment;
+#[path = "every/hooks.rs"]
+mod hooks;
+#[path = "every/leaks.rs"]
+mod leaks;
 #[path = "every/outages.rs"]
 mod outages;
 #[path = "every/seed.rs"]
@@ -36,6 +46,8 @@ mod cut;
 
 #[path = "every/loss.rs"]
 mod loss;
+#[path = "every/starting.rs"]
+mod starting;
 #[path = "every/storm.rs"]
 mod storm;
 #[path = "every/strategies.rs"]
@@ -75,3 +87,5 @@ fn own_shapes() -> Vec<Shape<backend::Conn>> {
         ),
     ]
 }
+#[path = "every/secrets.rs"]
+mod secrets;

@@ -1,8 +1,18 @@
 use crate::kit::postgres as backend;
 use crate::kit_pools::postgres as pools;
+use crate::left_behind_postgres as left_behind;
+use crate::secret_postgres as secret;
 
+#[path = "every/ambient.rs"]
+mod ambient;
 #[path = "every/black_holes.rs"]
 mod black_holes;
+#[path = "every/environment.rs"]
+mod environment;
+#[path = "every/hooks.rs"]
+mod hooks;
+#[path = "every/leaks.rs"]
+mod leaks;
 #[path = "every/outages.rs"]
 mod outages;
 #[path = "every/seed.rs"]
@@ -36,6 +46,8 @@ mod cut;
 
 #[path = "every/loss.rs"]
 mod loss;
+#[path = "every/starting.rs"]
+mod starting;
 #[path = "every/storm.rs"]
 mod storm;
 #[path = "every/strategies.rs"]
@@ -100,3 +112,5 @@ fn own_shapes() -> Vec<Shape<backend::Conn>> {
         ),
     ]
 }
+#[path = "every/secrets.rs"]
+mod secrets;

@@ -1,7 +1,17 @@
 use crate::kit::shapes::Shape;
 use crate::kit::sqlite as backend;
 use crate::kit_pools::sqlite as pools;
+use crate::left_behind_sqlite as left_behind;
+use crate::secret_sqlite as secret;
 
+#[path = "every/ambient.rs"]
+mod ambient;
+#[path = "every/environment.rs"]
+mod environment;
+#[path = "every/hooks.rs"]
+mod hooks;
+#[path = "every/leaks.rs"]
+mod leaks;
 #[path = "every/outages.rs"]
 mod outages;
 #[path = "every/seed.rs"]
@@ -28,6 +38,8 @@ mod own;
 mod reads;
 #[path = "every/resend.rs"]
 mod resend;
+#[path = "every/starting.rs"]
+mod starting;
 #[path = "every/storm.rs"]
 mod storm;
 #[path = "every/strategies.rs"]
@@ -57,3 +69,5 @@ mod programs;
 mod second_net;
 
 mod transactions;
+#[path = "every/secrets.rs"]
+mod secrets;

@@ -48,6 +48,9 @@ const HOST: Trouble = Trouble::Malformed(
 const DATABASE: Trouble = Trouble::Malformed(
     "the database name has an @ or /, in a user or password write / ? # @ : as %2F %3F %23 %40 %3A",
 );
+const BLANK: Trouble = Trouble::Malformed(
+    "the database name has a blank, write it as %20, and a list of strings with a scheme before each",
+);
 const ESCAPE: Trouble = Trouble::Malformed("a % is not followed by two hexadecimal digits");
 const PARAMETER: Trouble = Trouble::Malformed(
     "a parameter is not of the form key=value, in which = @ & are written as %3D %40 %26",

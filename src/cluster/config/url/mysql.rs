@@ -1,6 +1,6 @@
 //! The URL of MySQL and MariaDB, as Diesel reads it.
 
-use super::{DATABASE, Located, Parameter, Trouble, Visibility};
+use super::{BLANK, DATABASE, Located, Parameter, Trouble, Visibility};
 use super::{host_and_port, query, secrets, shown, value, wrong_scheme};
 
 pub(super) fn locate(url: &str) -> Result<Located, Trouble> {
@@ -16,6 +16,9 @@ pub(super) fn locate(url: &str) -> Result<Located, Trouble> {
     let (credentials, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     if database.contains(['@', '/']) {
         return Err(DATABASE);
+    }
+    if database.contains(char::is_whitespace) {
+        return Err(BLANK);
     }
     let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
     let mut parameters = vec![

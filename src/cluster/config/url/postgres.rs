@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{DATABASE, HOST, Located, PARAMETER, PORT, Parameter, Trouble, Visibility};
+use super::{BLANK, DATABASE, HOST, Located, PARAMETER, PORT, Parameter, Trouble, Visibility};
 use super::{host_and_port, is_keyword_form, percent, query, secrets, shown, value, wrong_scheme};
 
 /// What makes a dead network known within 15 s: keepalives while waiting for an answer, the
@@ -124,6 +124,9 @@ impl Uri<'_> {
         }
         if self.path.contains(['@', '/']) {
             return Err(DATABASE);
+        }
+        if self.path.contains(char::is_whitespace) {
+            return Err(BLANK);
         }
         let (user, password) = match self.credentials {
             Some(text) => text.split_once(':').unwrap_or((text, "")),
