@@ -116,6 +116,9 @@ mod backend;
 mod error;
 mod event;
 
+#[cfg(any(test, doctest))]
+mod readme;
+
 pub use backend::ReplicatedConnection;
 pub use cluster::{
     Candidate, Cluster, ClusterConfig, ClusterMode, ClusterStatus, ConfigError, ConnectError,
@@ -136,8 +139,3 @@ pub use manager::{RoutedConnectionManager, RoutedPool, RoutedPoolExt};
 pub mod __private {
     pub use diesel::result::Error;
 }
-
-/// The examples of the README, as tests.
-#[cfg(all(doctest, feature = "postgres", feature = "sqlite"))]
-#[doc = include_str!("../README.md")]
-mod readme {}
