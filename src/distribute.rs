@@ -10,7 +10,8 @@ use std::sync::Once;
 /// [real one](crate::RoutedConnection::distributed).
 ///
 /// ```
-/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
 /// use diesel_routed::Distribute;
 ///
 /// let mut conn = SqliteConnection::establish(":memory:")?;

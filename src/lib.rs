@@ -1,4 +1,89 @@
 //! A Diesel connection that is a whole replicated database.
+//!
+//! Swap the pool type and every Diesel query goes to the right server: writes to the primary, and
+//! inside [`distributed`](RoutedConnection::distributed) reads to a replica; and a request that has
+//! written something reads what it wrote.
+//!
+//! ```
+//! # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+//! # use setup::*; let _keeps_the_database = pool();
+//! # let config = config();
+//! let manager = RoutedConnectionManager::new(config)?; // or from_env()
+//! let pool: RoutedPool<SqliteConnection> = RoutedPool::new(manager)?;
+//! let mut conn = pool.get()?;
+//!
+//! // as always: on the primary
+//! let first = posts::table.first::<(i32, String)>(&mut conn)?;
+//! // on a replica, both of the same one
+//! let (count, titles) = conn.distributed(|conn| {
+//!     let count = posts::table.count().get_result::<i64>(conn)?;
+//!     let titles = posts::table.select(posts::title).load::<String>(conn)?;
+//!     QueryResult::Ok((count, titles))
+//! })?;
+//! // now this request reads from the primary, until the replicas are sure to have it
+//! diesel::insert_into(posts::table).values(posts::title.eq("second")).execute(&mut conn)?;
+//! let again = conn.distributed(|conn| posts::table.count().get_result::<i64>(conn))?;
+//! assert_eq!((count, again), (1, 2));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When not to use it
+//!
+//! * With one server: it costs little, and gains nothing.
+//! * To spread writes, or data over several primaries: it knows one primary.
+//! * With asynchronous connections: it covers Diesel's own, which block.
+//! * To be told of a failover: what is [not there yet][missing] is in the README.
+//!
+//! # The path of a query
+//!
+//! 1. [`RoutedConnection`] turns the query into SQL, and [`statement`] scans it, once for each type
+//!    of query: does it need the primary?
+//! 2. The [`Context`] of the request says what was written that a replica may miss.
+//! 3. From these, the block and the transaction follows a [`Decision`]: a role and a [`Reason`].
+//! 4. The [`Cluster`] lends a connection to the primary, or to the replica that the [`Strategy`]
+//!    chooses among those that answer.
+//! 5. The statement runs there. A replica that is gone or refuses is not the caller's problem: the
+//!    next one, or the primary, runs it.
+//!
+//! # Where a statement goes
+//!
+//! The first line that applies wins:
+//!
+//! | condition | goes to | [`Reason`] |
+//! |---|---|---|
+//! | inside a transaction | its node | [`Transaction`](Reason::Transaction), [`ReadOnlyTransaction`](Reason::ReadOnlyTransaction) |
+//! | the statement needs the primary, or the handle holds session state | primary | [`Write`](Reason::Write), [`Locking`](Reason::Locking), [`Function`](Reason::Function), [`SessionState`](Reason::SessionState), [`Unknown`](Reason::Unknown), [`ReadOnlyRefused`](Reason::ReadOnlyRefused) |
+//! | inside [`primary`](RoutedConnection::primary), or by [`Consistency`] | primary | [`Forced`](Reason::Forced) |
+//! | not in a block, in [`Mode::Primary`] | primary | [`PrimaryMode`](Reason::PrimaryMode) |
+//! | this block has used the primary | primary | [`Stuck`](Reason::Stuck) |
+//! | this block reads from a replica, and misses nothing there | that replica | [`Pinned`](Reason::Pinned) |
+//! | ... but may miss an own write | primary | [`NotCaughtUp`](Reason::NotCaughtUp) |
+//! | a replica may be asked, and misses nothing | a replica | [`Distributed`](Reason::Distributed) |
+//! | replicas may be asked, but may miss an own write | primary | [`NotCaughtUp`](Reason::NotCaughtUp) |
+//! | no replica may be asked | by [`Fallback`] | [`NoReplica`](Reason::NoReplica), [`Lagging`](Reason::Lagging) |
+//!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! | feature | what it is for |
+//! |---|---|
+//! | `postgres` | [`PgConnection`](https://docs.rs/diesel/2.3/diesel/pg/struct.PgConnection.html): PostgreSQL |
+//! | `mysql` | [`MysqlConnection`](https://docs.rs/diesel/2.3/diesel/mysql/struct.MysqlConnection.html): MySQL and MariaDB |
+//! | `sqlite` | [`SqliteConnection`](https://docs.rs/diesel/2.3/diesel/sqlite/struct.SqliteConnection.html): SQLite |
+//!
+//! Each turns on Diesel's feature of the same name. For Diesel 2.3 and Rust 1.86.
+//!
+//! # In tests
+//!
+//! * [`last_route`](RoutedConnection::last_route) and [`explain`](RoutedConnection::explain) tell
+//!   where a query goes without a server that lags.
+//! * Diesel's `TestCustomizer` fits a [`RoutedPool`]: a test transaction keeps everything on the
+//!   primary, over check-outs too.
+//! * On SQLite the replica may be the same file as the primary.
+//! * [`ImplicitContext::Forbid`] finds requests that forgot their [`Context`].
+//!
+//! [missing]: https://github.com/diesel-routed/diesel-routed#not-there-yet
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 #![warn(missing_debug_implementations, unreachable_pub)]
@@ -30,6 +115,9 @@ mod node;
 mod backend;
 mod error;
 mod event;
+
+#[cfg(any(test, doctest))]
+mod readme;
 
 pub use backend::ReplicatedConnection;
 pub use cluster::{

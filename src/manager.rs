@@ -17,7 +17,8 @@ use crate::error::RoutedError;
 /// succeeds while the database is down, and the first statement says so.
 ///
 /// ```
-/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
 /// let config = ClusterConfig::new("app.db").replica("app.db").pool_size(4);
 /// let manager = RoutedConnectionManager::<SqliteConnection>::new(config)?;
 /// let pool: RoutedPool<SqliteConnection> = RoutedPool::builder().max_size(4).build(manager)?;
@@ -41,7 +42,8 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     /// If the configuration is wrong; the error names the setting and what is accepted.
     ///
     /// ```
-    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*;
     /// let config = ClusterConfig::new("app.db").pool_size(0);
     /// let error = RoutedConnectionManager::<SqliteConnection>::new(config).unwrap_err();
     /// assert_eq!(error.to_string(), "pool_size: \"0\" is not accepted, write 1 or more");
@@ -59,7 +61,8 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     /// If the configuration is wrong, or no node answers: then each is named with its cause.
     ///
     /// ```
-    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*;
     /// let manager = RoutedConnectionManager::<SqliteConnection>::connect(config())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -76,7 +79,8 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     /// As [`new`](Self::new); the error names the variable.
     ///
     /// ```no_run
-    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*;
     /// // DATABASE_URL and DATABASE_REPLICA_URLS
     /// let manager = RoutedConnectionManager::<SqliteConnection>::from_env()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -92,7 +96,8 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     /// [customizer](Self::connection_customizer). An error or a panic is a failed dial.
     ///
     /// ```
-    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*;
     /// use diesel::connection::SimpleConnection;
     ///
     /// let manager = RoutedConnectionManager::<SqliteConnection>::new(config())?
@@ -118,7 +123,8 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     /// replaces the first.
     ///
     /// ```
-    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*;
     /// use diesel::connection::SimpleConnection;
     /// use diesel::r2d2::{CustomizeConnection, Error};
     ///
@@ -148,7 +154,8 @@ impl<C: ReplicatedConnection> RoutedConnectionManager<C> {
     /// Clone it before the manager goes into the pool, which gives it out no more.
     ///
     /// ```
-    /// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*;
     /// let manager = RoutedConnectionManager::<SqliteConnection>::new(config())?;
     /// let cluster = manager.cluster().clone();
     /// let pool = RoutedPool::new(manager)?;
@@ -192,7 +199,8 @@ impl<C: ReplicatedConnection> fmt::Debug for RoutedConnectionManager<C> {
 /// Blocks on a pool, for code that holds no connection.
 ///
 /// ```
-/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
 /// use diesel_routed::RoutedPoolExt;
 ///
 /// let pool = pool();

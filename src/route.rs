@@ -5,7 +5,8 @@
 //! [`define_route!`](crate::define_route) makes a module of your own in which it is inferred.
 //!
 //! ```
-//! # mod setup { include!("doctest_setup.rs"); } use setup::*;
+//! # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+//! # use setup::*;
 //! use diesel_routed::route;
 //!
 //! type Db = RoutedConnection<SqliteConnection>;
@@ -78,7 +79,8 @@ where
 /// As [`distributed`].
 ///
 /// ```
-/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
 /// use diesel_routed::route;
 ///
 /// type Db = RoutedConnection<SqliteConnection>;
@@ -105,7 +107,8 @@ where
 /// As [`distributed`].
 ///
 /// ```
-/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
 /// use diesel_routed::route;
 ///
 /// type Db = RoutedConnection<SqliteConnection>;
@@ -231,7 +234,8 @@ impl<C: ReplicatedConnection> fmt::Debug for Slot<C> {
 /// Each such module has a pool of its own: make one for each database.
 ///
 /// ```
-/// # mod setup { include!("doctest_setup.rs"); } use setup::*;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
 /// diesel_routed::define_route!(pub mod route for diesel::sqlite::SqliteConnection);
 ///
 /// route::install(&pool());

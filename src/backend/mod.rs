@@ -23,8 +23,8 @@ mod sqlite;
 ///
 /// Code that serves several databases takes it as its bound:
 /// ```
-/// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-/// # let mut conn = pool().get()?;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*; let mut conn = pool().get()?;
 /// fn down<C: ReplicatedConnection>(cluster: &Cluster<C>) -> Vec<String> {
 ///     let nodes = cluster.status().nodes;
 ///     let down = nodes.into_iter().filter(|node| node.state == NodeState::Down);

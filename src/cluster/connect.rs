@@ -20,7 +20,8 @@ use crate::node::Node;
 /// No message holds a URL or a password.
 ///
 /// ```
-/// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
 /// let config = ClusterConfig::new("/nowhere/app.db");
 /// match RoutedConnectionManager::<SqliteConnection>::connect(config) {
 ///     Err(ConnectError::Unreachable(nodes)) => assert_eq!(nodes[0].0, "app.db"),

@@ -39,8 +39,8 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 /// are gone.
 ///
 /// ```
-/// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-/// # let mut conn = pool().get()?;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*; let mut conn = pool().get()?;
 /// let cluster = conn.cluster().clone();
 /// cluster.set_mode(ClusterMode::PrimaryOnly);
 /// assert_eq!(cluster.mode(), ClusterMode::PrimaryOnly);
@@ -171,8 +171,8 @@ impl<C: ReplicatedConnection> Cluster<C> {
     /// transaction that has begun stays on its node.
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// conn.cluster().set_mode(ClusterMode::ReadOnly);
     /// let error = diesel::delete(posts::table).execute(&mut conn).unwrap_err();
     /// assert_eq!(RoutedError::downcast(&error), Some(RoutedError::ReadOnlyMode));

@@ -9,8 +9,8 @@ use super::Role;
 /// `Display` makes a table of it, for people; the fields are for graphs.
 ///
 /// ```
-/// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-/// # let mut conn = pool().get()?;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*; let mut conn = pool().get()?;
 /// let replica = &conn.cluster().status().nodes[1];
 /// assert_eq!((replica.name.as_str(), replica.state), ("replica", NodeState::Up));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

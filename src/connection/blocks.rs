@@ -18,8 +18,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// block. The state from before is back afterwards, also after a panic.
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// let titles = conn.distributed(|conn| posts::table.select(posts::title).load::<String>(conn))?;
     /// assert_eq!(titles, ["first"]);
     /// assert_eq!(conn.last_route().unwrap().node, "replica".into());
@@ -33,8 +33,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// As [`distributed`](Self::distributed), with a consistency of its own.
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// // a number on a dashboard, which may miss what this request has just written
     /// let count = conn.distributed_with(Consistency::Eventual, |conn| {
     ///     posts::table.count().get_result::<i64>(conn)
@@ -60,8 +60,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// with [`RoutedError::ReadOnlyTransaction`](crate::RoutedError::ReadOnlyTransaction).
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// conn.distributed(|conn| {
     ///     conn.primary(|conn| posts::table.first::<(i32, String)>(conn))
     /// })?;
@@ -79,8 +79,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// hold on.
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// conn.without_sticking(|conn| {
     ///     diesel::insert_into(posts::table).values(posts::title.eq("seen")).execute(conn)
     /// })?;
@@ -104,8 +104,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// As [`Connection::transaction`](diesel::Connection::transaction).
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// let (count, titles) = conn.read_only_transaction(|conn| {
     ///     let count = posts::table.count().get_result::<i64>(conn)?;
     ///     let titles = posts::table.select(posts::title).load::<String>(conn)?;
@@ -138,8 +138,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// If the primary can't be reached, or a read-only transaction is open on a replica.
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// #[diesel::declare_sql_function]
     /// extern "SQL" {
     ///     fn shout(text: diesel::sql_types::Text) -> diesel::sql_types::Text;

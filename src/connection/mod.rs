@@ -129,8 +129,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// Returns where the last statement went and why; `None` before the first.
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// conn.distributed(|conn| posts::table.first::<(i32, String)>(conn))?;
     /// assert_eq!(conn.last_route().unwrap().reason, Reason::Distributed);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -146,8 +146,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// If the query can't be turned into SQL, or would be refused by the router.
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// let decision = conn.explain(&diesel::delete(posts::table.find(1)))?;
     /// assert_eq!((decision.target, decision.reason), (Role::Primary, Reason::Write));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -175,8 +175,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// Writes that still run keep their marks.
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// conn.stick_to_primary(); // something was written by other means
     /// conn.unstick(); // and may be missed
     /// conn.distributed(|conn| posts::table.first::<(i32, String)>(conn))?;
@@ -204,8 +204,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// that opened it fails.
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// use diesel::connection::SimpleConnection;
     /// conn.session(|conn| conn.batch_execute("PRAGMA cache_size = -64000"))?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -15,8 +15,8 @@ impl RoutedConnection<SqliteConnection> {
     /// As [`SqliteConnection::immediate_transaction`].
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// conn.immediate_transaction(|conn| {
     ///     let title = posts::table.find(1).select(posts::title).first::<String>(conn)?;
     ///     diesel::update(posts::table.find(1)).set(posts::title.eq(title + "!")).execute(conn)
@@ -39,8 +39,8 @@ impl RoutedConnection<SqliteConnection> {
     /// As [`SqliteConnection::exclusive_transaction`].
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// conn.exclusive_transaction(|conn| diesel::delete(posts::table).execute(conn))?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -100,7 +100,8 @@ impl Context {
     /// around is back afterwards, also after a panic.
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*;
     /// let (pool, request) = (pool(), Context::new());
     /// request.run(|| {
     ///     let write = diesel::insert_into(posts::table).values(posts::title.eq("second"));
@@ -159,8 +160,8 @@ impl Context {
     /// whichever cluster.
     ///
     /// ```
-    /// # mod setup { include!("../doctest_setup.rs"); } use setup::*;
-    /// # let mut conn = pool().get()?;
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
     /// let context = Context::new();
     /// context.run(|| diesel::delete(posts::table).execute(&mut conn))?;
     /// assert!(context.is_sticky());

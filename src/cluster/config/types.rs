@@ -24,7 +24,8 @@ impl fmt::Display for Role {
 /// Where statements outside of any block go.
 ///
 /// ```
-/// # mod setup { include!("../../doctest_setup.rs"); } use setup::*;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
 /// let manager = RoutedConnectionManager::new(config().default_mode(Mode::Distributed))?;
 /// # let _pool = pool();
 /// let mut conn: RoutedConnection<SqliteConnection> = manager.cluster().connection();
@@ -112,7 +113,8 @@ impl Default for Fallback {
 /// What a handle does when the application entered no context.
 ///
 /// ```
-/// # mod setup { include!("../../doctest_setup.rs"); } use setup::*;
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
 /// let config = config().implicit_context(ImplicitContext::Forbid);
 /// let manager = RoutedConnectionManager::<SqliteConnection>::new(config)?;
 /// # let _pool = pool();
