@@ -68,6 +68,6 @@ mod programs;
 
 mod second_net;
 
-mod transactions;
 #[path = "every/secrets.rs"]
 mod secrets;
+mod transactions;
