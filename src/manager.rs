@@ -7,7 +7,7 @@ use diesel::r2d2::{CustomizeConnection, Error as PoolError, ManageConnection, Po
 use diesel::result::QueryResult;
 
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{Cluster, ClusterConfig, ConfigError, ConnectError, Role};
+use crate::cluster::{Cluster, ClusterConfig, ConfigError, ConnectError, Consistency, Role};
 use crate::connection::RoutedConnection;
 use crate::error::RoutedError;
 
@@ -223,6 +223,16 @@ pub trait RoutedPoolExt<C: ReplicatedConnection> {
         F: FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
         E: From<diesel::result::Error>;
 
+    /// As [`distributed`](Self::distributed), with a consistency of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`distributed`](Self::distributed).
+    fn distributed_with<T, E, F>(&self, consistency: Consistency, f: F) -> Result<T, E>
+    where
+        F: FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
+        E: From<diesel::result::Error>;
+
     /// Takes a handle and runs a [`primary`](RoutedConnection::primary) block on it.
     ///
     /// # Errors
@@ -241,6 +251,16 @@ impl<C: ReplicatedConnection> RoutedPoolExt<C> for RoutedPool<C> {
         E: From<diesel::result::Error>,
     {
         self.get().map_err(no_handle)?.distributed(f)
+    }
+
+    fn distributed_with<T, E, F>(&self, consistency: Consistency, f: F) -> Result<T, E>
+    where
+        F: FnOnce(&mut RoutedConnection<C>) -> Result<T, E>,
+        E: From<diesel::result::Error>,
+    {
+        self.get()
+            .map_err(no_handle)?
+            .distributed_with(consistency, f)
     }
 
     fn primary<T, E, F>(&self, f: F) -> Result<T, E>
