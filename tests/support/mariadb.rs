@@ -239,7 +239,9 @@ fn build(programs: &Programs, dir: &Path) -> Result<(), String> {
 /// Writes a node's configuration file.
 fn configure(dir: &Path, extra: &str) -> Result<(), String> {
     let path = dir.display();
-    let paths = format!("datadir={path}/data\nsocket={path}/sock\npid-file={path}/pid\n");
+    // A server that starts empties its directory for temporary tables, which would be all servers'.
+    let paths =
+        format!("datadir={path}/data\ntmpdir={path}\nsocket={path}/sock\npid-file={path}/pid\n");
     let written = fs::write(dir.join("my.cnf"), format!("{SETTINGS}{extra}{paths}"));
     written.map_err(|error| format!("{path}: {error}"))
 }
