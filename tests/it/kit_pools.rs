@@ -28,8 +28,9 @@ struct Expected;
 
 /// Runs `f`, which ends in [`panic_now`].
 pub fn panics<R>(f: impl FnOnce() -> R) {
-    let panicked = catch_unwind(AssertUnwindSafe(f));
-    let payload = panicked.err().expect("the closure ends in a panic");
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else {
+        panic!("the closure ends in a panic");
+    };
     if !payload.is::<Expected>() {
         resume_unwind(payload);
     }

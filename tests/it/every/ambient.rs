@@ -26,8 +26,8 @@ fn before_a_pool_is_installed_an_ambient_block_says_so() {
     for result in [
         diesel_routed::route::distributed(answer),
         diesel_routed::route::primary(answer),
-        shop::distributed(|conn| answer(conn)),
-        blog::primary(|conn| answer(conn)),
+        shop::distributed(answer),
+        blog::primary(answer),
     ] {
         let error = RoutedError::downcast(&result.unwrap_err());
         assert_eq!(error, Some(RoutedError::NotInstalled));
@@ -56,7 +56,11 @@ fn each_route_has_a_database_of_its_own() {
     let (one, two) = (db(0), db(0));
     shop::install(&one.pool);
     blog::install(&two.pool);
-    shop::primary(|conn| QueryResult::Ok(write(conn, "an order"))).unwrap();
+    shop::primary(|conn| {
+        write(conn, "an order");
+        QueryResult::Ok(())
+    })
+    .unwrap();
     let shop = shop::distributed(|conn| note::table.select(note::body).load::<String>(conn));
     assert_eq!(shop.unwrap(), ["an order"]);
     let blog = blog::distributed(|conn| note::table.select(note::body).load::<String>(conn));
@@ -74,7 +78,7 @@ fn ambient_blocks_nest_although_the_pool_has_one_handle() {
             let outer = who(outer);
             shop::distributed(|middle| {
                 let middle = who(middle);
-                let inner = shop::distributed(|conn| answer(conn))?;
+                let inner = shop::distributed(answer)?;
                 Answer::Ok([outer, middle, inner].concat())
             })
         })
@@ -91,10 +95,10 @@ fn a_pool_can_be_installed_while_its_handles_are_in_use() {
     let ((), time) = timed(|| shop::install(&pool));
     assert!(time < AT_ONCE, "waited {time:?}");
     drop(conn);
-    assert_eq!(shop::distributed(|conn| answer(conn)).as_deref(), Ok("n1"));
+    assert_eq!(shop::distributed(answer).as_deref(), Ok("n1"));
     let _conn = pool.get().unwrap();
     assert_eq!(
-        shop::distributed(|conn| answer(conn)).as_deref(),
+        shop::distributed(answer).as_deref(),
         Ok("n1"),
         "a handle more"
     );
@@ -111,7 +115,7 @@ fn in_a_test_transaction_an_ambient_block_works_or_says_at_once_why_not() {
     shop::install(&pool);
     let mut conn = pool.get().unwrap();
     write(&mut conn, "never committed");
-    let (result, time) = timed(|| shop::distributed(|conn| answer(conn)));
+    let (result, time) = timed(|| shop::distributed(answer));
     let error = RoutedError::downcast(&result.unwrap_err());
     assert_eq!(error, Some(RoutedError::TestTransaction));
     assert!(time < AT_ONCE, "at once, not after {time:?}");
@@ -174,12 +178,12 @@ mod glob {
     use super::note;
 
     pub fn pooled(pool: &Pool) -> String {
-        pool.get().unwrap().distributed(|conn| who(conn))
+        pool.get().unwrap().distributed(who)
     }
 
     pub fn handle(pool: &Pool) -> String {
         let mut conn: RoutedConnection<Plain> = pool.get().unwrap().cluster().connection();
-        conn.distributed(|conn| who(conn))
+        conn.distributed(who)
     }
 
     pub fn plain(conn: &mut Plain) -> i64 {

@@ -112,8 +112,11 @@ fn what_leaves_nothing_costs_no_connection() {
     for _ in 0..3 {
         let mut conn = pool.get().unwrap();
         write(&mut conn, "kept");
-        conn.transaction(|conn| QueryResult::Ok(write(conn, "kept")))
-            .unwrap();
+        conn.transaction(|conn| {
+            write(conn, "kept");
+            QueryResult::Ok(())
+        })
+        .unwrap();
         conn.unstick();
         conn.distributed(who);
         let result: QueryResult<()> = conn.transaction(|_| Err(Error::RollbackTransaction));

@@ -118,7 +118,7 @@ fn a_server_that_refuses_the_password_reveals_nothing() {
         let both = [url(0), url(1)].join(" ");
         see_error(
             "establish",
-            &Conn::establish(&both).err().expect("it is refused"),
+            &Conn::establish(&both).expect_err("it is refused"),
         );
         let plain_pool = RoutedPoolOfDiesel::builder()
             .max_size(1)
@@ -126,7 +126,7 @@ fn a_server_that_refuses_the_password_reveals_nothing() {
             .build(ConnectionManager::new(both));
         see_error(
             "a pool of establish",
-            &plain_pool.err().expect("it is refused"),
+            &plain_pool.expect_err("it is refused"),
         );
     }
     assert_nothing_seen();
@@ -159,7 +159,7 @@ fn a_malformed_url_reveals_nothing() {
         for list in [url.to_string(), format!("{good} {url}")] {
             see_error(
                 "establish",
-                &Conn::establish(&list).err().expect("it leads nowhere"),
+                &Conn::establish(&list).expect_err("it leads nowhere"),
             );
         }
     }

@@ -101,8 +101,7 @@ fn establish_fails_without_the_primary_and_names_it() {
     let db = db(1);
     db.cluster.kill(0);
     let error = Conn::establish(&urls(&db))
-        .err()
-        .expect("the primary is down")
+        .expect_err("the primary is down")
         .to_string();
     assert!(error.contains("the primary "), "{error}");
     db.cluster.restart(0);
