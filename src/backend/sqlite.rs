@@ -1,7 +1,9 @@
 //! SQLite: the primary is a file, its replicas are copies or the same file.
 
-use diesel::connection::{AnsiTransactionManager, SimpleConnection};
-use diesel::result::{DatabaseErrorKind, Error, QueryResult};
+use std::path::Path;
+
+use diesel::connection::{AnsiTransactionManager, Connection, SimpleConnection};
+use diesel::result::{ConnectionError, ConnectionResult, DatabaseErrorKind, Error, QueryResult};
 use diesel::sqlite::SqliteConnection;
 
 use super::{ReplicatedConnection, message_has};
@@ -12,6 +14,16 @@ impl ReplicatedConnection for SqliteConnection {
     const DIALECT: Dialect = Dialect::Sqlite;
     const ROLLBACK_IS_PROOF: bool = true;
     type MetadataCache = ();
+
+    fn open(url: &str, role: Role) -> ConnectionResult<Self> {
+        // SQLite would make the file, and an empty replica answers with missing tables
+        let missing = !url.starts_with("file:") && !Path::new(url).exists();
+        if role == Role::Replica && missing && url != ":memory:" {
+            let text = "the file does not exist".to_owned();
+            return Err(ConnectionError::BadConnection(text));
+        }
+        Self::establish(url)
+    }
 
     fn prepare_session(&mut self, role: Role) -> QueryResult<()> {
         match role {

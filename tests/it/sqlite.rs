@@ -71,3 +71,5 @@ mod second_net;
 #[path = "every/secrets.rs"]
 mod secrets;
 mod transactions;
+
+mod missing;
