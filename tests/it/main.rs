@@ -14,6 +14,8 @@ mod makara;
 
 #[cfg(feature = "mysql")]
 mod mariadb;
+#[cfg(all(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod multi;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]

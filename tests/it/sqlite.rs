@@ -1,6 +1,8 @@
 use crate::kit::shapes::Shape;
 use crate::kit::sqlite as backend;
 
+#[path = "sqlite/features.rs"]
+mod features;
 #[path = "sqlite/writes.rs"]
 mod own;
 #[path = "every/reads.rs"]
@@ -9,8 +11,14 @@ mod reads;
 mod writes;
 
 use own::{PREPARE, UPSERT, own_writes};
+#[path = "every/diesel.rs"]
+mod diesel_itself;
 #[path = "every/seed.rs"]
 mod seed;
+#[path = "every/testing.rs"]
+mod testing;
+#[path = "every/transactions.rs"]
+mod transactions;
 
 /// The ways to read that SQLite alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {
