@@ -1,5 +1,6 @@
 //! Transactions: the whole stack runs on one node.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use diesel::connection::{TransactionManager, TransactionManagerStatus};
@@ -18,8 +19,13 @@ use crate::node::Lease;
 use crate::statement::Statement;
 
 /// Hands transactions over to the transaction manager of the node that they run on.
-#[derive(Debug)]
 pub struct RoutedTransactionManager<C>(PhantomData<fn() -> C>);
+
+impl<C> fmt::Debug for RoutedTransactionManager<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RoutedTransactionManager")
+    }
+}
 
 impl<C: ReplicatedConnection> TransactionManager<RoutedConnection<C>>
     for RoutedTransactionManager<C>

@@ -22,6 +22,8 @@ mod left_behind_postgres;
 mod left_behind_sqlite;
 #[cfg(feature = "mysql")]
 mod mariadb;
+#[cfg(all(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod multi;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "mysql")]

@@ -69,6 +69,14 @@ mod writes;
 
 use log::{MAKARA, has_logged, log_statements};
 use own::{PREPARE, UPSERT, own_writes};
+#[path = "every/diesel.rs"]
+mod diesel_itself;
+#[path = "every/seed.rs"]
+mod seed;
+#[path = "every/testing.rs"]
+mod testing;
+#[path = "every/transactions.rs"]
+mod transactions;
 
 /// The ways to read that MariaDB alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {

@@ -56,6 +56,8 @@ mod strategies;
 mod waiting;
 use crate::kit::shapes::Shape;
 
+#[path = "postgres/features.rs"]
+mod features;
 #[path = "postgres/log.rs"]
 mod log;
 #[path = "every/makara.rs"]
@@ -69,6 +71,14 @@ mod writes;
 
 use log::{MAKARA, has_logged, log_statements};
 use own::{PREPARE, UPSERT, own_writes};
+#[path = "every/diesel.rs"]
+mod diesel_itself;
+#[path = "every/seed.rs"]
+mod seed;
+#[path = "every/testing.rs"]
+mod testing;
+#[path = "every/transactions.rs"]
+mod transactions;
 
 /// The ways to read that PostgreSQL alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {

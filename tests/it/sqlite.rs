@@ -32,6 +32,8 @@ mod raw_transactions;
 #[path = "every/read_only.rs"]
 mod read_only;
 
+#[path = "sqlite/features.rs"]
+mod features;
 #[path = "sqlite/writes.rs"]
 mod own;
 #[path = "every/reads.rs"]
@@ -50,6 +52,14 @@ mod waiting;
 mod writes;
 
 use own::{PREPARE, UPSERT, own_writes};
+#[path = "every/diesel.rs"]
+mod diesel_itself;
+#[path = "every/seed.rs"]
+mod seed;
+#[path = "every/testing.rs"]
+mod testing;
+#[path = "every/transactions.rs"]
+mod transactions;
 
 /// The ways to read that SQLite alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {

@@ -1,0 +1,2 @@
+DELETE FROM post;
+ALTER TABLE post DROP COLUMN title;
