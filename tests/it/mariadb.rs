@@ -1,4 +1,5 @@
 use crate::kit::mariadb as backend;
+use crate::kit::shapes::Shape;
 use crate::kit_pools::mariadb as pools;
 use crate::left_behind_mariadb as left_behind;
 use crate::secret_mariadb as secret;
@@ -7,76 +8,63 @@ use crate::secret_mariadb as secret;
 mod ambient;
 #[path = "every/black_holes.rs"]
 mod black_holes;
+#[path = "every/contexts.rs"]
+mod contexts;
+mod cut;
+mod deadlock;
+#[path = "every/diesel.rs"]
+mod diesel_itself;
 #[path = "every/environment.rs"]
 mod environment;
+mod failures;
 #[path = "every/hooks.rs"]
 mod hooks;
 #[path = "every/leaks.rs"]
 mod leaks;
-#[path = "every/outages.rs"]
-mod outages;
-#[path = "every/seed.rs"]
-mod seed;
-
-#[path = "every/second_handle.rs"]
-mod second_handle;
-
-#[path = "every/contexts.rs"]
-mod contexts;
-
-#[path = "every/tickets.rs"]
-mod tickets;
-
-mod failures;
-
-#[path = "every/raw_transactions.rs"]
-mod raw_transactions;
-
-#[path = "every/read_only.rs"]
-mod read_only;
-
-mod deadlock;
-
-mod second_net;
-
-#[path = "every/resend.rs"]
-mod resend;
-
-mod cut;
-
+#[path = "mariadb/log.rs"]
+mod log;
 #[path = "every/loss.rs"]
 mod loss;
+#[path = "every/makara.rs"]
+mod makara;
+#[path = "every/outages.rs"]
+mod outages;
+#[path = "mariadb/writes.rs"]
+mod own;
+#[path = "every/raw_transactions.rs"]
+mod raw_transactions;
+#[path = "every/read_only.rs"]
+mod read_only;
+#[path = "every/reads.rs"]
+mod reads;
+#[path = "every/resend.rs"]
+mod resend;
+#[path = "every/second_handle.rs"]
+mod second_handle;
+mod second_net;
+#[path = "every/secrets.rs"]
+mod secrets;
+#[path = "every/seed.rs"]
+mod seed;
 #[path = "every/starting.rs"]
 mod starting;
 #[path = "every/storm.rs"]
 mod storm;
 #[path = "every/strategies.rs"]
 mod strategies;
+#[path = "every/testing.rs"]
+mod testing;
+#[path = "every/tickets.rs"]
+mod tickets;
+#[path = "every/transactions.rs"]
+mod transactions;
 #[path = "every/waiting.rs"]
 mod waiting;
-use crate::kit::shapes::Shape;
-
-#[path = "mariadb/log.rs"]
-mod log;
-#[path = "every/makara.rs"]
-mod makara;
-#[path = "mariadb/writes.rs"]
-mod own;
-#[path = "every/reads.rs"]
-mod reads;
 #[path = "every/writes.rs"]
 mod writes;
 
 use log::{MAKARA, has_logged, log_statements};
 use own::{PREPARE, UPSERT, own_writes};
-#[path = "every/diesel.rs"]
-mod diesel_itself;
-#[path = "every/seed.rs"]
-mod seed;
-#[path = "every/testing.rs"]
-mod testing;
-#[path = "every/transactions.rs"]
-mod transactions;
 
 /// The ways to read that MariaDB alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {
@@ -95,5 +83,3 @@ fn own_shapes() -> Vec<Shape<backend::Conn>> {
         ),
     ]
 }
-#[path = "every/secrets.rs"]
-mod secrets;

@@ -6,60 +6,58 @@ use crate::secret_sqlite as secret;
 
 #[path = "every/ambient.rs"]
 mod ambient;
+mod begin;
+#[path = "every/contexts.rs"]
+mod contexts;
+#[path = "every/diesel.rs"]
+mod diesel_itself;
 #[path = "every/environment.rs"]
 mod environment;
+#[path = "sqlite/features.rs"]
+mod features;
 #[path = "every/hooks.rs"]
 mod hooks;
 #[path = "every/leaks.rs"]
 mod leaks;
+mod missing;
 #[path = "every/outages.rs"]
 mod outages;
-#[path = "every/seed.rs"]
-mod seed;
-
-#[path = "every/second_handle.rs"]
-mod second_handle;
-
-#[path = "every/contexts.rs"]
-mod contexts;
-
-#[path = "every/tickets.rs"]
-mod tickets;
-
-#[path = "every/raw_transactions.rs"]
-mod raw_transactions;
-
-#[path = "every/read_only.rs"]
-mod read_only;
-
-#[path = "sqlite/features.rs"]
-mod features;
 #[path = "sqlite/writes.rs"]
 mod own;
+mod programs;
+#[path = "every/raw_transactions.rs"]
+mod raw_transactions;
+#[path = "every/read_only.rs"]
+mod read_only;
 #[path = "every/reads.rs"]
 mod reads;
 #[path = "every/resend.rs"]
 mod resend;
+#[path = "every/second_handle.rs"]
+mod second_handle;
+mod second_net;
+#[path = "every/secrets.rs"]
+mod secrets;
+#[path = "every/seed.rs"]
+mod seed;
 #[path = "every/starting.rs"]
 mod starting;
 #[path = "every/storm.rs"]
 mod storm;
 #[path = "every/strategies.rs"]
 mod strategies;
+#[path = "every/testing.rs"]
+mod testing;
+#[path = "every/tickets.rs"]
+mod tickets;
+#[path = "every/transactions.rs"]
+mod transactions;
 #[path = "every/waiting.rs"]
 mod waiting;
 #[path = "every/writes.rs"]
 mod writes;
 
 use own::{PREPARE, UPSERT, own_writes};
-#[path = "every/diesel.rs"]
-mod diesel_itself;
-#[path = "every/seed.rs"]
-mod seed;
-#[path = "every/testing.rs"]
-mod testing;
-#[path = "every/transactions.rs"]
-mod transactions;
 
 /// The ways to read that SQLite alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {
@@ -73,13 +71,3 @@ fn own_shapes() -> Vec<Shape<backend::Conn>> {
         |rows: Vec<reads::Named>| rows[0].name.clone()
     )]
 }
-
-mod programs;
-
-mod second_net;
-
-#[path = "every/secrets.rs"]
-mod secrets;
-mod transactions;
-
-mod missing;

@@ -60,7 +60,7 @@ fn instrumentation_is_told_once_of_each_statement_whichever_node_answers() {
             conn.distributed(|conn| write(conn, "b"))
         }),
         ("a batch", |conn| {
-            sql(conn, "INSERT INTO note (body) VALUES ('c')")
+            batch(conn, "INSERT INTO note (body) VALUES ('c')")
         }),
         ("a read in a block after writes", |conn| {
             drop(conn.distributed(bodies))
