@@ -1,6 +1,8 @@
 use crate::kit::mariadb as backend;
 use crate::kit::shapes::Shape;
 
+#[path = "every/lag.rs"]
+mod lag;
 #[path = "mariadb/log.rs"]
 mod log;
 #[path = "every/makara.rs"]
@@ -16,6 +18,8 @@ use log::{MAKARA, has_logged, log_statements};
 use own::{PREPARE, UPSERT, own_writes};
 #[path = "every/diesel.rs"]
 mod diesel_itself;
+#[path = "every/explain.rs"]
+mod explain;
 #[path = "every/seed.rs"]
 mod seed;
 #[path = "every/testing.rs"]

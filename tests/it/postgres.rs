@@ -1,8 +1,12 @@
 use crate::kit::postgres as backend;
 use crate::kit::shapes::Shape;
 
+#[path = "postgres/built.rs"]
+mod built;
 #[path = "postgres/features.rs"]
 mod features;
+#[path = "every/lag.rs"]
+mod lag;
 #[path = "postgres/log.rs"]
 mod log;
 #[path = "every/makara.rs"]
@@ -18,6 +22,8 @@ use log::{MAKARA, has_logged, log_statements};
 use own::{PREPARE, UPSERT, own_writes};
 #[path = "every/diesel.rs"]
 mod diesel_itself;
+#[path = "every/explain.rs"]
+mod explain;
 #[path = "every/seed.rs"]
 mod seed;
 #[path = "every/testing.rs"]

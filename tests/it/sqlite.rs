@@ -13,6 +13,8 @@ mod writes;
 use own::{PREPARE, UPSERT, own_writes};
 #[path = "every/diesel.rs"]
 mod diesel_itself;
+#[path = "every/explain.rs"]
+mod explain;
 #[path = "every/seed.rs"]
 mod seed;
 #[path = "every/testing.rs"]
