@@ -141,6 +141,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
 
     /// Tells where a query would go now, and why, without running it.
     ///
+    /// A bare table is no query yet: say `&posts::table.as_query()`.
+    ///
     /// # Errors
     ///
     /// If the query can't be turned into SQL, or would be refused by the router.

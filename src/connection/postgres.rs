@@ -7,6 +7,7 @@ use diesel::prelude::ExecuteCopyFromDsl;
 use diesel::result::Error;
 
 use super::RoutedConnection;
+use crate::node::Tenancy;
 use crate::statement::Statement;
 
 impl RoutedConnection<PgConnection> {
@@ -136,8 +137,22 @@ where
         });
         match (run, outcome) {
             (Err(error), _) => Err(error.into()),
-            (Ok(()), Some(result)) => result,
+            (Ok(()), Some(result)) => {
+                if result.is_err() {
+                    conn.distrust_primary();
+                }
+                result
+            }
             (Ok(()), None) => Err(Error::NotFound.into()),
+        }
+    }
+}
+
+impl RoutedConnection<PgConnection> {
+    /// Closes the connection to the primary at the end of the unit: nobody can tell what state it is in.
+    fn distrust_primary(&mut self) {
+        if let Some(lease) = &mut self.leases.primary {
+            lease.tenancy = Tenancy::Session;
         }
     }
 }

@@ -21,6 +21,8 @@ mod failures;
 mod hooks;
 #[path = "every/leaks.rs"]
 mod leaks;
+#[path = "every/lag.rs"]
+mod lag;
 #[path = "mariadb/log.rs"]
 mod log;
 #[path = "every/loss.rs"]
@@ -65,6 +67,16 @@ mod writes;
 
 use log::{MAKARA, has_logged, log_statements};
 use own::{PREPARE, UPSERT, own_writes};
+#[path = "every/diesel.rs"]
+mod diesel_itself;
+#[path = "every/explain.rs"]
+mod explain;
+#[path = "every/seed.rs"]
+mod seed;
+#[path = "every/testing.rs"]
+mod testing;
+#[path = "every/transactions.rs"]
+mod transactions;
 
 /// The ways to read that MariaDB alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {

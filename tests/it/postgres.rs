@@ -23,6 +23,12 @@ mod features;
 mod hooks;
 #[path = "every/leaks.rs"]
 mod leaks;
+#[path = "postgres/built.rs"]
+mod built;
+#[path = "postgres/features.rs"]
+mod features;
+#[path = "every/lag.rs"]
+mod lag;
 #[path = "postgres/log.rs"]
 mod log;
 #[path = "every/loss.rs"]
@@ -67,6 +73,16 @@ mod writes;
 
 use log::{MAKARA, has_logged, log_statements};
 use own::{PREPARE, UPSERT, own_writes};
+#[path = "every/diesel.rs"]
+mod diesel_itself;
+#[path = "every/explain.rs"]
+mod explain;
+#[path = "every/seed.rs"]
+mod seed;
+#[path = "every/testing.rs"]
+mod testing;
+#[path = "every/transactions.rs"]
+mod transactions;
 
 /// The ways to read that PostgreSQL alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {

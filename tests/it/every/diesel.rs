@@ -52,7 +52,8 @@ fn instrumentation_is_told_once_of_each_statement_whichever_node_answers() {
     let mut conn = db.pool.get().unwrap();
     let recorder = Recorder::default();
     conn.set_instrumentation(recorder.clone());
-    let statements: [(&str, fn(&mut Conn)); 6] = [
+    type Statement = (&'static str, fn(&mut Conn));
+    let statements: [Statement; 6] = [
         ("a read on the primary", |conn| drop(who(conn))),
         ("a read on a replica", |conn| drop(conn.distributed(who))),
         ("a write", |conn| write(conn, "a")),
@@ -104,11 +105,13 @@ fn instrumentation_is_taken_off_a_connection_that_goes_back() {
     let recorder = Recorder::default();
     let mut first = cluster.connection();
     first.set_instrumentation(recorder.clone());
-    (first.distributed(who), who(&mut first));
+    first.distributed(who);
+    who(&mut first);
     drop(first);
     recorder.take();
     let mut second = cluster.connection();
-    (second.distributed(who), who(&mut second));
+    second.distributed(who);
+    who(&mut second);
     let open: Vec<u32> = cluster
         .status()
         .nodes
@@ -162,7 +165,8 @@ fn the_size_of_the_statement_cache_holds_for_nodes_opened_later() {
         if let Some(size) = size {
             conn.set_prepared_statement_cache_size(size);
         }
-        (bodies(&mut conn), conn.distributed(bodies));
+        bodies(&mut conn);
+        conn.distributed(bodies);
         recorder
             .take()
             .iter()

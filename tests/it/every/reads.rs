@@ -115,7 +115,7 @@ fn transactions() -> Vec<Situation> {
         situation("in a block after a transaction in it that read", |c, read| c.distributed(|c| { in_transaction(c, &mut |c| { who(c); }); read(c) }), Primary, Stuck),
         situation("in a block after a transaction that read", |c, read| { in_transaction(c, &mut |c| { who(c); }); c.distributed(read) }, Replica, Distributed),
         situation("in a block after a transaction that wrote", |c, read| { in_transaction(c, &mut |c| write(c, "x")); c.distributed(read) }, Primary, NotCaughtUp),
-        situation("after a BEGIN that Diesel does not know of", |c, read| { batch(c, "BEGIN"); c.distributed(read); batch(c, "COMMIT") }, Primary, Transaction),
+        situation("after a BEGIN that Diesel does not know of", |c, read| { sql(c, "BEGIN"); c.distributed(read); sql(c, "COMMIT") }, Primary, Transaction),
         // read-only ones
         situation("in a read-only transaction", in_read_only_transaction, Replica, ReadOnlyTransaction),
         situation("in a read-only transaction in a block", |c, read| c.distributed(|c| in_read_only_transaction(c, read)), Replica, ReadOnlyTransaction),
@@ -392,72 +392,4 @@ fn in_distributed_mode_a_handle_is_a_block() {
     drop(conn);
     let mut conn = db.pool.get().unwrap();
     assert_eq!(who(&mut conn), "n1", "a handle that comes back is a new block");
-}
-
-#[test]
-fn explaining_runs_nothing_and_opens_nothing() {
-    let db = paused();
-    let mut conn: diesel::r2d2::PooledConnection<_> = db.pool.get().unwrap();
-    let insert = diesel::insert_into(note::table).values(note::body.eq("explained"));
-    let before = conn.cluster().status();
-    let decision = conn.distributed(|conn| conn.explain(&insert)).unwrap();
-    assert_eq!(
-        (decision.target, decision.reason),
-        (Role::Primary, Reason::Write)
-    );
-    let read = conn
-        .distributed(|conn| conn.explain(&node_name::table.select(node_name::name)))
-        .unwrap();
-    assert_eq!(
-        (read.target, read.reason),
-        (Role::Replica, Reason::Distributed)
-    );
-    assert_eq!(conn.last_route(), None, "no statement ran");
-    let after = conn.cluster().status();
-    let counters = |status: &diesel_routed::ClusterStatus| -> Vec<(u32, u64, u64)> {
-        status
-            .nodes
-            .iter()
-            .map(|node| (node.in_flight, node.reads, node.writes))
-            .collect()
-    };
-    assert_eq!(counters(&after), counters(&before), "nothing was asked");
-    assert_eq!(
-        conn.distributed(who),
-        "n1",
-        "what was explained left no mark"
-    );
-    assert_eq!(bodies(&mut conn), ["old"], "the insert did not run");
-}
-
-#[test]
-fn a_route_and_a_decision_can_be_compared_and_printed() {
-    let db = db(1);
-    let mut conn = db.pool.get().unwrap();
-    assert_eq!(
-        conn.last_route(),
-        None,
-        "before the first statement there is none"
-    );
-    conn.distributed(who);
-    let route = conn.last_route().unwrap();
-    assert_eq!(route, route.clone());
-    let printed = format!("{route:?} {} {}", route.role, route.reason);
-    assert!(
-        printed.contains("n1") && printed.ends_with("replica distributed"),
-        "{printed}"
-    );
-    who(&mut conn);
-    assert_ne!(
-        conn.last_route().unwrap(),
-        route,
-        "it is that of the last statement"
-    );
-    drop(conn);
-    let conn = db.pool.get().unwrap();
-    assert_eq!(
-        conn.last_route(),
-        None,
-        "the next user of the handle starts anew"
-    );
 }

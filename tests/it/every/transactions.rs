@@ -74,7 +74,7 @@ fn rolls_a_savepoint_back<C: Either>(conn: &mut C) -> QueryResult<()> {
 fn recovers_by_a_savepoint<C: Either>(conn: &mut C) -> QueryResult<()> {
     conn.transaction(|conn| {
         add(conn, "a")?;
-        let inner = conn.transaction(|conn| fail(conn));
+        let inner = conn.transaction(fail);
         assert!(matches!(inner, Err(Error::DatabaseError(..))), "{inner:?}");
         add(conn, "b")
     })
@@ -255,7 +255,7 @@ fn a_transaction_that_fails_leaves_the_handle_as_good_as_new() {
         "INSERT INTO note (id, body) VALUES (-1, 'first')",
     );
     db.cluster.wait_replicated();
-    let failed: QueryResult<()> = conn.distributed(|conn| conn.transaction(|conn| fail(conn)));
+    let failed: QueryResult<()> = conn.distributed(|conn| conn.transaction(fail));
     assert!(failed.is_err());
     assert_eq!(depth(&mut *conn), "Ok(None)");
     drop(conn);

@@ -1,4 +1,0 @@
-CREATE TABLE posts (
-    id INTEGER PRIMARY KEY,
-    title VARCHAR(200) NOT NULL
-);
