@@ -16,13 +16,13 @@ mod deadlock;
 mod diesel_itself;
 #[path = "every/environment.rs"]
 mod environment;
+#[path = "every/explain.rs"]
+mod explain;
 mod failures;
 #[path = "every/hooks.rs"]
 mod hooks;
 #[path = "every/leaks.rs"]
 mod leaks;
-#[path = "every/lag.rs"]
-mod lag;
 #[path = "mariadb/log.rs"]
 mod log;
 #[path = "every/loss.rs"]
@@ -67,16 +67,6 @@ mod writes;
 
 use log::{MAKARA, has_logged, log_statements};
 use own::{PREPARE, UPSERT, own_writes};
-#[path = "every/diesel.rs"]
-mod diesel_itself;
-#[path = "every/explain.rs"]
-mod explain;
-#[path = "every/seed.rs"]
-mod seed;
-#[path = "every/testing.rs"]
-mod testing;
-#[path = "every/transactions.rs"]
-mod transactions;
 
 /// The ways to read that MariaDB alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {

@@ -9,6 +9,8 @@ mod aborted;
 mod ambient;
 #[path = "every/black_holes.rs"]
 mod black_holes;
+#[path = "postgres/built.rs"]
+mod built;
 #[path = "every/contexts.rs"]
 mod contexts;
 mod cut;
@@ -16,6 +18,8 @@ mod cut;
 mod diesel_itself;
 #[path = "every/environment.rs"]
 mod environment;
+#[path = "every/explain.rs"]
+mod explain;
 mod failures;
 #[path = "postgres/features.rs"]
 mod features;
@@ -23,12 +27,6 @@ mod features;
 mod hooks;
 #[path = "every/leaks.rs"]
 mod leaks;
-#[path = "postgres/built.rs"]
-mod built;
-#[path = "postgres/features.rs"]
-mod features;
-#[path = "every/lag.rs"]
-mod lag;
 #[path = "postgres/log.rs"]
 mod log;
 #[path = "every/loss.rs"]
@@ -73,16 +71,6 @@ mod writes;
 
 use log::{MAKARA, has_logged, log_statements};
 use own::{PREPARE, UPSERT, own_writes};
-#[path = "every/diesel.rs"]
-mod diesel_itself;
-#[path = "every/explain.rs"]
-mod explain;
-#[path = "every/seed.rs"]
-mod seed;
-#[path = "every/testing.rs"]
-mod testing;
-#[path = "every/transactions.rs"]
-mod transactions;
 
 /// The ways to read that PostgreSQL alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {

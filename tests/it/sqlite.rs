@@ -13,6 +13,8 @@ mod contexts;
 mod diesel_itself;
 #[path = "every/environment.rs"]
 mod environment;
+#[path = "every/explain.rs"]
+mod explain;
 #[path = "sqlite/features.rs"]
 mod features;
 #[path = "every/hooks.rs"]
@@ -58,16 +60,6 @@ mod waiting;
 mod writes;
 
 use own::{PREPARE, UPSERT, own_writes};
-#[path = "every/diesel.rs"]
-mod diesel_itself;
-#[path = "every/explain.rs"]
-mod explain;
-#[path = "every/seed.rs"]
-mod seed;
-#[path = "every/testing.rs"]
-mod testing;
-#[path = "every/transactions.rs"]
-mod transactions;
 
 /// The ways to read that SQLite alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {

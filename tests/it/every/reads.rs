@@ -115,7 +115,7 @@ fn transactions() -> Vec<Situation> {
         situation("in a block after a transaction in it that read", |c, read| c.distributed(|c| { in_transaction(c, &mut |c| { who(c); }); read(c) }), Primary, Stuck),
         situation("in a block after a transaction that read", |c, read| { in_transaction(c, &mut |c| { who(c); }); c.distributed(read) }, Replica, Distributed),
         situation("in a block after a transaction that wrote", |c, read| { in_transaction(c, &mut |c| write(c, "x")); c.distributed(read) }, Primary, NotCaughtUp),
-        situation("after a BEGIN that Diesel does not know of", |c, read| { sql(c, "BEGIN"); c.distributed(read); sql(c, "COMMIT") }, Primary, Transaction),
+        situation("after a BEGIN that Diesel does not know of", |c, read| { batch(c, "BEGIN"); c.distributed(read); batch(c, "COMMIT") }, Primary, Transaction),
         // read-only ones
         situation("in a read-only transaction", in_read_only_transaction, Replica, ReadOnlyTransaction),
         situation("in a read-only transaction in a block", |c, read| c.distributed(|c| in_read_only_transaction(c, read)), Replica, ReadOnlyTransaction),

@@ -250,7 +250,7 @@ fn a_handle_that_has_opened_nothing_is_in_no_transaction() {
 fn a_transaction_that_fails_leaves_the_handle_as_good_as_new() {
     let db = db(1);
     let mut conn = db.pool.get().unwrap();
-    sql(
+    batch(
         &mut conn,
         "INSERT INTO note (id, body) VALUES (-1, 'first')",
     );

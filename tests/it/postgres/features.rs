@@ -49,7 +49,7 @@ diesel::table! {
 fn a_type_of_ones_own_is_looked_up_on_the_node_that_needs_it() {
     let db = db(1);
     let mut conn = db.pool.get().unwrap();
-    sql(
+    batch(
         &mut conn,
         "CREATE TYPE mood AS ENUM ('good', 'bad'); CREATE TABLE day (id INTEGER PRIMARY KEY, mood mood NOT NULL)",
     );
@@ -222,7 +222,7 @@ fn row_by_row_loading_may_stop_halfway() {
 fn a_refusal_after_the_first_row_is_returned() {
     let db = db(1);
     let mut conn = db.pool.get().unwrap();
-    sql(
+    batch(
         &mut conn,
         "CREATE FUNCTION late(n integer) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN
         IF n = 3 THEN INSERT INTO note (body) VALUES ('late'); END IF; RETURN n; END $$",
@@ -258,7 +258,7 @@ fn instrumentation_is_told_of_both_tries_of_a_statement_that_was_sent_again() {
     use std::sync::{Arc, Mutex};
     let db = db(1);
     let mut conn = db.pool.get().unwrap();
-    sql(
+    batch(
         &mut conn,
         "CREATE FUNCTION add_note(said text) RETURNS text LANGUAGE sql AS 'INSERT INTO note (body) VALUES (said) RETURNING body'",
     );
