@@ -19,7 +19,6 @@ mod unit;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use diesel::connection::{TransactionManagerStatus, ValidTransactionManagerStatus};
@@ -32,6 +31,7 @@ use self::outfit::Outfit;
 pub use self::postgres::TransactionBuilder;
 pub use self::replay::Peeked;
 pub use self::transaction::RoutedTransactionManager;
+use self::transaction::TestTransaction;
 use self::unit::{Ambient, Transaction, Unit};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, ClusterMode, ImplicitContext, Mode, Role};
@@ -74,22 +74,6 @@ pub struct Route {
     pub role: Role,
     /// Why it was asked.
     pub reason: Reason,
-}
-
-/// Counts a test transaction for as long as it is open: no other handle can see into it.
-struct TestTransaction(Arc<AtomicUsize>);
-
-impl TestTransaction {
-    fn new(open: &Arc<AtomicUsize>) -> Self {
-        open.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(open))
-    }
-}
-
-impl Drop for TestTransaction {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl<C: ReplicatedConnection> Cluster<C> {

@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use diesel::connection::{TransactionManager, TransactionManagerStatus};
 use diesel::result::{Error, QueryResult};
 
+use super::RoutedConnection;
 use super::lend::{Leases, REPLICA_TRIES, Spent, open_primary};
 use super::run::{admission, fall_back};
 use super::settle::same_evidence;
 use super::unit::{Block, Transaction};
-use super::{RoutedConnection, TestTransaction};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{ClusterMode, Role};
 use crate::decision::Reason;
@@ -63,6 +65,22 @@ impl<C: ReplicatedConnection> TransactionManager<RoutedConnection<C>>
         conn: &mut RoutedConnection<C>,
     ) -> &mut TransactionManagerStatus {
         conn.status_mut()
+    }
+}
+
+/// Counts a test transaction for as long as it is open: no other handle can see into it.
+pub(super) struct TestTransaction(Arc<AtomicUsize>);
+
+impl TestTransaction {
+    fn new(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for TestTransaction {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

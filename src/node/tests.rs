@@ -35,6 +35,7 @@ fn fixture(dial: Dial) -> Fixture {
 fn fixture_with(dial: Dial, change: impl FnOnce(ClusterConfig) -> ClusterConfig) -> Fixture {
     let dir = TempDir::new().unwrap();
     let path = |name| dir.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("replica"), "").unwrap();
     let config = ClusterConfig::new(path("primary")).replica(path("replica"));
     let config = config.pool_size(4).connect_timeout(LONG);
     let cluster = Cluster::<SqliteConnection>::new(change(config)).unwrap();

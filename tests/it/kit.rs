@@ -32,7 +32,7 @@ pub fn config(cluster: &Cluster) -> ClusterConfig {
 
 /// Defines `Conn`, `Pool`, `cluster(replicas)` and `db(replicas)` for one database.
 macro_rules! backend {
-    ($name:ident, $feature:literal, $connection:ty, $start:path, $id:literal) => {
+    ($name:ident, $feature:literal, $connection:ty, $start:path, $id:literal, $patience:literal) => {
         #[cfg(feature = $feature)]
         #[allow(dead_code)] // not every database takes part in every test
         pub mod $name {
@@ -85,7 +85,15 @@ macro_rules! backend {
             }
 
             pub fn pool(config: ClusterConfig) -> Pool {
-                let manager = RoutedConnectionManager::new(config).expect("a right configuration");
+                let manager = RoutedConnectionManager::new(config)
+                    .expect("a right configuration")
+                    .with_setup(|conn: &mut Plain, _| {
+                        use diesel::connection::SimpleConnection;
+                        match $patience {
+                            "" => Ok(()),
+                            sql => conn.batch_execute(sql),
+                        }
+                    });
                 RoutedPool::new(manager).expect("handles are made without I/O")
             }
 
@@ -160,19 +168,23 @@ backend!(
     "postgres",
     diesel::pg::PgConnection,
     Cluster::postgres,
-    "SERIAL PRIMARY KEY"
+    "SERIAL PRIMARY KEY",
+    ""
 );
 backend!(
     mariadb,
     "mysql",
     diesel::mysql::MysqlConnection,
     Cluster::mariadb,
-    "INTEGER PRIMARY KEY AUTO_INCREMENT"
+    "INTEGER PRIMARY KEY AUTO_INCREMENT",
+    ""
 );
 backend!(
     sqlite,
     "sqlite",
     diesel::sqlite::SqliteConnection,
     Cluster::sqlite,
-    "INTEGER PRIMARY KEY AUTOINCREMENT"
+    "INTEGER PRIMARY KEY AUTOINCREMENT",
+    // one writer at a time: the others wait
+    "PRAGMA busy_timeout = 20000"
 );

@@ -43,7 +43,6 @@ fn a_read_is_pure_if_it_calls_only_what_is_known() {
             "with x as (select 1) select my_func(2) from x",
             "explain analyze select my_func(1)",
             "select delete(a, 'b') from t",
-            "select 1 for update",
             "insert into t values (1)",
             "select nextval('s')",
         ],

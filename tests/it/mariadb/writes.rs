@@ -39,9 +39,9 @@ fn rows() -> Vec<Write> {
         }, |_, db| holds(db, "m2")),
         row("insert with set", "write", W, N, |c| run(c, "INSERT note SET body = 'm3'"), |_, db| holds(db, "m3")),
         row("insert in a comment that is run", "write", W, N, |c| run(c, "/*! INSERT INTO note (body) VALUES ('m4') */"), |_, db| holds(db, "m4")),
-        row("call", "write", W, N, |c| batch(c, "CALL say('m5')"), |_, db| holds(db, "m5")),
-        row("do", "write", W, N, |c| run(c, "DO SLEEP(0)"), connected),
-        row("block without a name", "write", W, N, |c| batch(c, "BEGIN NOT ATOMIC INSERT INTO note (body) VALUES ('m6'); END"), |_, db| holds(db, "m6")),
+        row("call", "write", W, N, |c| batch(c, "CALL say('m5')"), |_, db| holds(db, "m5")).by_routine(),
+        row("do", "write", W, N, |c| run(c, "DO SLEEP(0)"), connected).by_routine(),
+        row("block without a name", "write", W, N, |c| batch(c, "BEGIN NOT ATOMIC INSERT INTO note (body) VALUES ('m6'); END"), |_, db| holds(db, "m6")).by_routine(),
         row("analyze of an insert", "write", W, N, |c| batch(c, "ANALYZE FORMAT=JSON INSERT INTO note (body) VALUES ('m7')"), |_, db| holds(db, "m7")),
         row("truncate", "write", W, N, |c| run(c, "TRUNCATE to_truncate"), |_, db| {
             if db.cluster.sql(1, "SELECT a FROM to_truncate") == "1" && db.cluster.sql(0, "SELECT a FROM to_truncate").is_empty() { "n0" } else { "?" }.to_owned()

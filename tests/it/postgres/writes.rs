@@ -78,8 +78,8 @@ fn rows() -> Vec<Write> {
             }));
             assert_eq!(copy.execute(c), Ok(1));
         }, |_, db| holds(db, "p10")),
-        row("anonymous block", "write", W, N, |c| run(c, "DO $$ BEGIN INSERT INTO note (body) VALUES ('p11'); END $$"), |_, db| holds(db, "p11")),
-        row("call", "write", W, N, |c| run(c, "CALL say('p12')"), |_, db| holds(db, "p12")),
+        row("anonymous block", "write", W, N, |c| run(c, "DO $$ BEGIN INSERT INTO note (body) VALUES ('p11'); END $$"), |_, db| holds(db, "p11")).by_routine(),
+        row("call", "write", W, N, |c| run(c, "CALL say('p12')"), |_, db| holds(db, "p12")).by_routine(),
     ]
 }
 
