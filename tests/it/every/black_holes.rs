@@ -13,7 +13,7 @@ use diesel_routed::{
 
 use super::backend::*;
 use super::pools::*;
-use crate::support::wait_until;
+use crate::support::{holds_within, wait_until};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -103,15 +103,13 @@ fn a_silent_replica_costs_each_waiter_one_connect_timeout_and_is_then_left_alone
             scope.spawn(|| {
                 let (name, time) = timed(|| pool.get().unwrap().distributed(who));
                 assert_eq!(name, "n1");
-                assert!(time < Duration::from_secs(4), "waited {time:?}");
+                assert!(time < SOON, "waited {time:?}");
             });
         }
     });
-    // nothing is to happen: three times as long as a dial would take
-    thread::sleep(Duration::from_secs(3));
-    assert_eq!(
-        hole.dials(),
-        1,
+    // three times as long as a dial would take
+    assert!(
+        !holds_within(Duration::from_secs(3), || hole.dials() != 1),
         "the dials of those who gave up are not made"
     );
     assert_eq!(pool.get().unwrap().distributed(who), "n1");
@@ -133,7 +131,7 @@ fn a_silent_primary_is_no_primary_and_not_a_full_pool() {
         Some(RoutedError::NoPrimary { node, .. }) => assert_eq!(node, "hole"),
         other => panic!("{other:?}"),
     }
-    assert!(time < Duration::from_secs(4), "waited {time:?}");
+    assert!(time < SOON, "waited {time:?}");
 }
 
 #[test]
@@ -142,7 +140,7 @@ fn a_start_waits_for_a_silent_node_no_longer_than_connect_timeout() {
     let hole = Listener::new(&db, Manners::SayNothing);
     let (manager, time) = timed(|| RoutedConnectionManager::<Plain>::connect(beside(&db, &hole)));
     assert!(manager.is_ok(), "two of three nodes answer");
-    assert!(time < Duration::from_secs(4), "waited {time:?}");
+    assert!(time < SOON, "waited {time:?}");
     let config = ClusterConfig::new(hole.node("hole")).connect_timeout(Duration::from_secs(1));
     match RoutedConnectionManager::<Plain>::connect(config) {
         Err(ConnectError::Unreachable(causes)) => assert_eq!(causes[0].0, "hole"),
