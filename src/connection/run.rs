@@ -88,14 +88,15 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     fn run_on_replica<R>(
         &mut self,
         statement: &Statement,
-        mut reason: Reason,
+        reason: Reason,
         mut f: impl FnMut(&mut C) -> QueryResult<R>,
     ) -> QueryResult<R> {
+        let mut why = None;
         for _ in 0..REPLICA_TRIES {
             let place = match self.open_replica()? {
                 Ok(place) => place,
                 Err(none) => {
-                    reason = fall_back(&self.cluster, none)?;
+                    why = Some(fall_back(&self.cluster, none)?);
                     break;
                 }
             };
@@ -113,15 +114,15 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             self.leases.replicas[0].spent = spent_by::<C>(&self.unit, &error);
             match after_replica_error(&self.cluster, &self.unit, place, statement, &error) {
                 Next::Return => return Err(error),
-                Next::OtherReplica => reason = Reason::Distributed,
-                Next::Primary(why) => {
-                    reason = why;
+                Next::OtherReplica => self.leases.tidy(),
+                Next::Primary(reason) => {
+                    why = Some(reason);
                     break;
                 }
             }
-            self.leases.tidy();
         }
-        self.run_on_primary(&statement.because_of(&reason), reason, f)
+        let why = why_primary(&self.cluster, why)?;
+        self.run_on_primary(&statement.because_of(&why), why, f)
     }
 
     /// Runs a statement on the primary, where the replicas leave it.
@@ -181,6 +182,17 @@ pub(super) fn fall_back<C: ReplicatedConnection>(
             Err(RoutedError::NoReplica { cause: none.0 }.into())
         }
         _ => Ok(Reason::NoReplica),
+    }
+}
+
+/// Why the primary has to serve after replicas were tried; none of them left is the last reason.
+pub(super) fn why_primary<C: ReplicatedConnection>(
+    cluster: &Cluster<C>,
+    why: Option<Reason>,
+) -> QueryResult<Reason> {
+    match why {
+        Some(why) => Ok(why),
+        None => fall_back(cluster, cluster.no_replica()),
     }
 }
 
