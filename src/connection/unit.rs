@@ -29,7 +29,8 @@ pub(super) struct Pin {
     /// The node's place in the cluster.
     pub(super) node: usize,
     pub(super) context: Context,
-    pub(super) epoch: u64,
+    /// `None` if it missed something even then, as `Eventual` allows.
+    pub(super) epoch: Option<u64>,
 }
 
 impl Block {
@@ -121,7 +122,7 @@ pub(super) struct Unit {
     /// Tickets of the transaction that is open, one for each context that wrote in it.
     pub(super) marks: Vec<WriteMark>,
     /// What the context had written when a replica was last looked for.
-    seen: Option<(Context, u64)>,
+    seen: Option<(Context, Option<u64>)>,
     /// The handle's own context, used outside any other.
     own: Option<Context>,
 }
@@ -156,7 +157,7 @@ impl Unit {
         let context = self.context();
         let epoch = context.epoch();
         let sticky = context.is_sticky_for(cluster, now);
-        self.seen = Some((context, epoch));
+        self.seen = Some((context, (!sticky).then_some(epoch)));
         sticky
     }
 
@@ -166,7 +167,9 @@ impl Unit {
             return PinFacts::None;
         };
         let behind = Context::with_current(|current| match current.or(self.own.as_ref()) {
-            Some(context) if context.is(&pin.context) && context.epoch() == pin.epoch => false,
+            Some(context) if context.is(&pin.context) && Some(context.epoch()) == pin.epoch => {
+                false
+            }
             Some(context) => context.is_sticky_for(cluster, now),
             None => false,
         });

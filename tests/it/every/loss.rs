@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use diesel_routed::Reason;
+use diesel::prelude::*;
+use diesel_routed::{Consistency, Fallback, Reason, RoutedError, Strategy};
 
 use super::backend::*;
+use crate::kit_pools::disconnect;
 
 #[test]
 fn a_read_goes_to_the_next_replica_when_its_own_is_gone() {

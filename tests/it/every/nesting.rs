@@ -1,0 +1,36 @@
+//! Blocks in blocks, contexts in transactions, and what is caught in between.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use diesel::connection::InstrumentationEvent;
+use diesel::prelude::*;
+use diesel::result::Error;
+use diesel_routed::{Consistency, Context, Mode, Reason, RoutedConnectionManager};
+
+use super::backend::*;
+use crate::support::wait_until;
+
+diesel_routed::define_route!(mod here for Plain);
+
+fn let_pass(time: Duration) {
+    let since = Instant::now();
+    wait_until("time passes", time * 10, || since.elapsed() > time);
+}
+
+#[test]
+fn a_block_in_or_around_an_eventual_one_sees_own_writes_all_the_same() {
+    let db = paused_db(1);
+    Context::new().run(|| {
+        let mut conn = db.pool.get().unwrap();
+        write(&mut conn, "mine");
+        conn.distributed(|conn| {
+            assert_eq!(conn.distributed_with(Consistency::Eventual, who), "n1");
+            assert_eq!(bodies(conn), ["mine"], "around it");
+        });
+        conn.distributed_with(Consistency::Eventual, |conn| {
+            assert_eq!(who(conn), "n1");
+            assert_eq!(conn.distributed(bodies), ["mine"], "in it");
+        });
+    });
+}
