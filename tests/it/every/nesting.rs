@@ -34,3 +34,15 @@ fn a_block_in_or_around_an_eventual_one_sees_own_writes_all_the_same() {
         });
     });
 }
+
+#[test]
+fn a_bounded_lag_is_not_taken_over_from_the_block_around() {
+    let db = db(1);
+    let mut conn = db.pool.get().unwrap();
+    conn.distributed(|conn| {
+        assert_eq!(who(conn), "n1");
+        let lag = Consistency::MaxLag(Duration::from_secs(1));
+        assert_eq!(conn.distributed_with(lag, who), "n0", "its lag is unknown");
+        assert_eq!(reason(conn), Reason::Stuck, "the block has seen newer");
+    });
+}
