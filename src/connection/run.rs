@@ -268,10 +268,11 @@ impl Unit {
 
     /// The one replica that may serve the block from here on, if it has read from one.
     ///
-    /// A block that asks for nothing goes on anywhere.
-    pub(super) fn only(&mut self) -> Option<usize> {
-        let block = self.block_mut()?;
+    /// A block that asks for nothing goes on anywhere, and a transaction is where it is.
+    pub(super) fn only(&self) -> Option<usize> {
+        let block = self.block()?;
         match block.consistency {
+            _ if self.in_transaction() => None,
             Consistency::Eventual => None,
             _ => block.pin.as_ref().map(|pin| pin.node),
         }

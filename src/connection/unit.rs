@@ -205,7 +205,7 @@ impl Unit {
         }
     }
 
-    fn block(&self) -> Option<&Block> {
+    pub(super) fn block(&self) -> Option<&Block> {
         let ambient = || self.ambient.as_ref().map(|ambient| &ambient.block);
         self.block.as_ref().or_else(ambient)
     }

@@ -51,3 +51,15 @@ fn a_block_that_has_read_goes_on_on_the_primary_when_its_replica_dies() {
         "the next block uses the other"
     );
 }
+
+#[test]
+fn a_block_never_goes_on_at_the_replica_of_an_eventual_one_inside_it() {
+    let db = db_with(2, |config| config.strategy(Strategy::Failover));
+    let mut conn = db.pool.get().unwrap();
+    conn.distributed(|conn| {
+        assert_eq!(who(conn), "n1");
+        db.cluster.kill(1);
+        assert_eq!(conn.distributed_with(Consistency::Eventual, who), "n2");
+        assert_eq!(who(conn), "n0", "n2 might be older than n1 was");
+    });
+}
