@@ -214,7 +214,7 @@ pub(super) fn after_replica_error<C: ReplicatedConnection>(
     }
     if lost {
         // a block that has read goes on only where it sees nothing older
-        return match unit.pinned() {
+        return match unit.only() {
             Some(_) => Next::Primary(Reason::NoReplica),
             None => Next::OtherReplica,
         };

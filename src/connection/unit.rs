@@ -193,11 +193,6 @@ impl Unit {
         }
     }
 
-    /// The replica that the block has read from.
-    pub(super) fn pinned(&self) -> Option<usize> {
-        self.block()?.pin.as_ref().map(|pin| pin.node)
-    }
-
     /// Keeps the ticket of a write until its transaction ends; outside one it counts from now.
     pub(super) fn keep(&mut self, mark: Option<WriteMark>) {
         if self.in_transaction() {

@@ -63,3 +63,14 @@ fn a_block_never_goes_on_at_the_replica_of_an_eventual_one_inside_it() {
         assert_eq!(who(conn), "n0", "n2 might be older than n1 was");
     });
 }
+
+#[test]
+fn an_eventual_block_goes_on_at_any_replica() {
+    let db = db_with(2, |config| config.strategy(Strategy::Failover));
+    let mut conn = db.pool.get().unwrap();
+    conn.distributed_with(Consistency::Eventual, |conn| {
+        assert_eq!(who(conn), "n1");
+        db.cluster.kill(1);
+        assert_eq!(who(conn), "n2");
+    });
+}
