@@ -8,7 +8,7 @@ use diesel::result::QueryResult;
 use super::lend::{Leases, Slot, open_primary, open_replica};
 use super::outfit::Outfit;
 use super::replay::{Peeked, Shared};
-use super::run::{Next, admission, after_replica_error, fall_back, spent_by};
+use super::run::{Next, admission, after_replica_error, check_fallback, fall_back, spent_by};
 use super::settle::{mark_for, note_failure, note_success, occupy};
 use super::unit::Unit;
 use super::{Route, RoutedConnection, answered};
@@ -59,6 +59,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         C::Backend: QueryMetadata<T::SqlType>,
     {
         let source = Shared::new(source);
+        let mut instead = Reason::NoReplica;
         let wait = self.leases.wait();
         let (replicas, rest) = self.split();
         // Each try has a slot of its own: what a failed try has borrowed stays borrowed for as
@@ -69,7 +70,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             let lease = match opened {
                 Ok(lease) => lease,
                 Err(none) => {
-                    reason = fall_back(rest.cluster, none)?;
+                    instead = fall_back(rest.cluster, none)?;
                     break;
                 }
             };
@@ -88,12 +89,13 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 Next::Return => return Err(error),
                 Next::OtherReplica => reason = Reason::Distributed,
                 Next::Primary(why) => {
-                    reason = why;
+                    instead = why;
                     break;
                 }
             }
         }
-        rest.load::<B, _>(source, &statement.because_of(&reason), reason)
+        check_fallback(rest.cluster, &instead)?;
+        rest.load::<B, _>(source, &statement.because_of(&instead), instead)
     }
 
     fn rest(&mut self) -> Rest<'_, C> {

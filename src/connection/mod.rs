@@ -299,9 +299,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             self.unit.close_raw_transaction();
         }
         let decision = decision?;
-        if matches!(decision.reason, Reason::NoReplica | Reason::Lagging) {
-            run::fall_back(&self.cluster, self.cluster.no_replica())?;
-        }
+        run::check_fallback(&self.cluster, &decision.reason)?;
         self.prefer_primary(decision)
     }
 

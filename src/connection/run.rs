@@ -91,11 +91,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         mut reason: Reason,
         mut f: impl FnMut(&mut C) -> QueryResult<R>,
     ) -> QueryResult<R> {
+        let mut instead = Reason::NoReplica;
         for _ in 0..REPLICA_TRIES {
             let place = match self.open_replica()? {
                 Ok(place) => place,
                 Err(none) => {
-                    reason = fall_back(&self.cluster, none)?;
+                    instead = fall_back(&self.cluster, none)?;
                     break;
                 }
             };
@@ -115,13 +116,14 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 Next::Return => return Err(error),
                 Next::OtherReplica => reason = Reason::Distributed,
                 Next::Primary(why) => {
-                    reason = why;
+                    instead = why;
                     break;
                 }
             }
             self.leases.tidy();
         }
-        self.run_on_primary(&statement.because_of(&reason), reason, f)
+        check_fallback(&self.cluster, &instead)?;
+        self.run_on_primary(&statement.because_of(&instead), instead, f)
     }
 
     /// Runs a statement on the primary, where the replicas leave it.
@@ -181,6 +183,17 @@ pub(super) fn fall_back<C: ReplicatedConnection>(
             Err(RoutedError::NoReplica { cause: none.0 }.into())
         }
         _ => Ok(Reason::NoReplica),
+    }
+}
+
+/// Checks that the primary may answer for this reason.
+pub(super) fn check_fallback<C: ReplicatedConnection>(
+    cluster: &Cluster<C>,
+    reason: &Reason,
+) -> QueryResult<()> {
+    match reason {
+        Reason::NoReplica | Reason::Lagging => fall_back(cluster, cluster.no_replica()).map(drop),
+        _ => Ok(()),
     }
 }
 

@@ -223,7 +223,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Err(Reason::NoReplica))
+        fall_back(&self.cluster, self.cluster.no_replica()).map(Err)
     }
 
     /// Ends a transaction as Diesel does: commit on `Ok`, rollback on `Err`.

@@ -74,3 +74,26 @@ fn an_eventual_block_goes_on_at_any_replica() {
         assert_eq!(who(conn), "n2");
     });
 }
+
+#[test]
+fn where_the_primary_may_not_stand_in_it_never_does() {
+    let db = db_with(2, |config| {
+        let config = config.validate_after(Duration::from_secs(600));
+        config.fallback(Fallback::Error)
+    });
+    let mut conn = db.pool.get().unwrap();
+    let mut other = db.pool.get().unwrap();
+    let name = || node_name::table.select(node_name::name);
+    let refused = |result: QueryResult<String>| match RoutedError::downcast(&result.unwrap_err()) {
+        Some(RoutedError::NoReplica { .. }) => {}
+        other => panic!("{other:?}"),
+    };
+    conn.distributed(|conn| {
+        who(conn);
+        (0..30).for_each(|_| drop(other.distributed(who)));
+        db.cluster.kill(1);
+        db.cluster.kill(2);
+        refused(name().first(conn));
+    });
+    refused(other.distributed(|conn| name().first(conn)));
+}
