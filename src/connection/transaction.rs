@@ -298,6 +298,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     fn after_transaction(&mut self, ending: Ending) {
         let broken = self.status_mut().transaction_depth().is_err();
         self.end_read_only();
+        self.test_transaction = None;
         let unit = &mut self.unit;
         unit.transaction = Transaction::None;
         unit.transaction_lost = false;

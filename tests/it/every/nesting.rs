@@ -46,3 +46,20 @@ fn a_bounded_lag_is_not_taken_over_from_the_block_around() {
         assert_eq!(reason(conn), Reason::Stuck, "the block has seen newer");
     });
 }
+
+#[test]
+fn a_test_transaction_that_is_over_hinders_nobody() {
+    let db = db(1);
+    let manager = RoutedConnectionManager::new(crate::kit::config(&db.cluster)).unwrap();
+    let pool = Pool::builder().max_size(1).build(manager).unwrap();
+    here::install(&pool);
+    let mut conn = pool.get().unwrap();
+    conn.test_transaction(|conn| {
+        write(conn, "gone");
+        let inside = here::distributed(|conn| QueryResult::Ok(who(conn)));
+        assert!(inside.is_err(), "another handle cannot see into it");
+        QueryResult::Ok(())
+    });
+    let after = here::distributed(|conn| QueryResult::Ok(who(conn)));
+    assert_eq!(after, Ok("n1".into()));
+}
