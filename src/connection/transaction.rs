@@ -242,8 +242,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         }
     }
 
-    /// Transactions with options of their own don't nest.
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    /// Test transactions and those with options of their own don't nest.
     pub(super) fn check_not_in_transaction(&mut self) -> QueryResult<()> {
         self.leases.tidy();
         self.notice_ended_transaction();
@@ -254,6 +253,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     }
 
     pub(super) fn begin_test(&mut self) -> QueryResult<()> {
+        self.check_not_in_transaction()?;
         self.begin(C::begin_test_transaction)?;
         let open = self.cluster.test_transactions();
         self.test_transaction = Some(TestTransaction::new(open));

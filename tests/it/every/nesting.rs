@@ -63,3 +63,18 @@ fn a_test_transaction_that_is_over_hinders_nobody() {
     let after = here::distributed(|conn| QueryResult::Ok(who(conn)));
     assert_eq!(after, Ok("n1".into()));
 }
+
+#[test]
+fn a_test_transaction_does_not_begin_inside_another_one() {
+    let db = db(1);
+    let mut conn = db.pool.get().unwrap();
+    conn.read_only_transaction(|conn| {
+        assert_eq!(
+            conn.begin_test_transaction(),
+            Err(Error::AlreadyInTransaction)
+        );
+        assert_eq!(who(conn), "n1", "it goes on where it was");
+        QueryResult::Ok(())
+    })
+    .unwrap();
+}
