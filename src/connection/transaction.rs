@@ -123,7 +123,11 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let result = self.begin_on_primary(Reason::Transaction, &mut begin);
         match result {
             // nothing was said yet: a connection that died in the pool is worth a second try
-            Err(error) if C::was_lost(&error) && RoutedError::downcast(&error).is_none() => {
+            Err(error)
+                if C::was_lost(&error)
+                    && !self.unit.raw_transaction
+                    && RoutedError::downcast(&error).is_none() =>
+            {
                 self.begin_on_primary(Reason::Transaction, &mut begin)?;
             }
             result => result?,
@@ -142,6 +146,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         self.leases.give_back_replicas();
         let Self {
             leases,
+            unit,
             cluster,
             outfit,
             ..
@@ -150,7 +155,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let lease = open_primary(&mut leases.primary, cluster, outfit, admission)?;
         let result = begin(lease.connection());
         if result.as_ref().is_err_and(C::was_lost) {
-            leases.primary_lost = true;
+            // what a statement has begun on it is lost, and nothing may go on without it
+            leases.primary_lost = !unit.raw_transaction;
             leases.tidy();
         }
         self.unit.used_primary();

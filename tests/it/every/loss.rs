@@ -97,3 +97,20 @@ fn where_the_primary_may_not_stand_in_it_never_does() {
     });
     refused(other.distributed(|conn| name().first(conn)));
 }
+
+#[test]
+fn a_transaction_never_begins_anew_what_a_statement_has_begun() {
+    let db = db(0);
+    let mut conn = db.pool.get().unwrap();
+    sql(&mut conn, "BEGIN").unwrap();
+    write(&mut conn, "first");
+    disconnect(&db.cluster, 0);
+    let second = conn.transaction(|conn| {
+        write(conn, "second");
+        QueryResult::Ok(())
+    });
+    assert!(second.is_err(), "the first note is lost");
+    assert!(sql(&mut conn, "COMMIT").is_err());
+    drop(conn);
+    assert_eq!(db.cluster.sql(0, "SELECT count(*) FROM note"), "0");
+}
