@@ -303,6 +303,9 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// Acts on the end of a transaction.
     fn after_transaction(&mut self, ending: Ending) {
         let broken = self.status_mut().transaction_depth().is_err();
+        if broken {
+            self.lose_transaction();
+        }
         self.end_read_only();
         self.test_transaction = None;
         let unit = &mut self.unit;
@@ -315,8 +318,15 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         if !marks.is_empty() && provable && self.left_no_trace() {
             marks.into_iter().for_each(|mark| mark.give_back());
         }
-        self.leases.primary_lost |= broken && self.leases.primary.is_some();
         self.end_of_block();
+    }
+
+    /// Notes that the connection of the transaction is of no use any more.
+    fn lose_transaction(&mut self) {
+        match self.unit.transaction {
+            Transaction::ReadOnly(Role::Replica) => self.leases.replicas[0].spent = Spent::Lost,
+            _ => self.leases.primary_lost = true,
+        }
     }
 
     fn left_no_trace(&mut self) -> bool {

@@ -114,3 +114,18 @@ fn a_transaction_never_begins_anew_what_a_statement_has_begun() {
     drop(conn);
     assert_eq!(db.cluster.sql(0, "SELECT count(*) FROM note"), "0");
 }
+
+#[test]
+fn after_a_read_only_transaction_has_lost_its_replica_the_block_goes_on() {
+    let db = db(1);
+    let mut conn = db.pool.get().unwrap();
+    conn.distributed(|conn| {
+        let lost = conn.read_only_transaction(|conn| {
+            db.cluster.kill(1);
+            sql(conn, "SELECT 1")
+        });
+        assert!(lost.is_err());
+        let again = conn.read_only_transaction(|conn| QueryResult::Ok(who(conn)));
+        assert_eq!(again, Ok("n0".into()));
+    });
+}
