@@ -307,6 +307,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             self.lose_transaction();
         }
         self.end_read_only();
+        self.touch();
         self.test_transaction = None;
         let unit = &mut self.unit;
         unit.transaction = Transaction::None;

@@ -84,14 +84,6 @@ impl Ambient {
             last_statement: Instant::now(),
         }
     }
-
-    /// Begins anew when nothing has happened for as long as a write sticks.
-    pub(super) fn touch(&mut self, now: Instant, sticky_for: Duration) {
-        if now.duration_since(self.last_statement) > sticky_for {
-            self.block = Block::new(self.block.consistency);
-        }
-        self.last_statement = now;
-    }
 }
 
 /// The transaction that Diesel knows of.
@@ -142,6 +134,20 @@ impl Unit {
             marks: Vec::new(),
             seen: None,
             own: None,
+        }
+    }
+
+    /// Notes that the handle is in use.
+    ///
+    /// Where that makes a block, it begins anew when nothing has happened for as long as a write
+    /// sticks; an open transaction is use enough.
+    pub(super) fn touch(&mut self, now: Instant, sticky_for: Duration) {
+        let in_transaction = self.in_transaction();
+        if let Some(ambient) = &mut self.ambient {
+            if !in_transaction && now.duration_since(ambient.last_statement) > sticky_for {
+                ambient.block = Block::new(ambient.block.consistency);
+            }
+            ambient.last_statement = now;
         }
     }
 

@@ -78,3 +78,20 @@ fn a_test_transaction_does_not_begin_inside_another_one() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_transaction_keeps_the_block_of_a_distributed_handle_alive() {
+    let sticky_for = Duration::from_millis(200);
+    let db = paused_db_with(1, |config| {
+        let config = config.default_mode(Mode::Distributed);
+        config.max_lag(None).sticky_for(sticky_for)
+    });
+    let mut conn = db.pool.get().unwrap();
+    assert_eq!(who(&mut conn), "n1");
+    let inside = conn.transaction(|conn| {
+        let_pass(sticky_for * 2);
+        QueryResult::Ok(who(conn))
+    });
+    assert_eq!(inside, Ok("n0".into()));
+    assert_eq!(who(&mut conn), "n0", "nothing older than a moment ago");
+}
