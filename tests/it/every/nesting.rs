@@ -95,3 +95,19 @@ fn a_transaction_keeps_the_block_of_a_distributed_handle_alive() {
     assert_eq!(inside, Ok("n0".into()));
     assert_eq!(who(&mut conn), "n0", "nothing older than a moment ago");
 }
+
+#[test]
+fn a_context_left_inside_a_transaction_sticks_until_after_its_end() {
+    let sticky_for = Duration::from_millis(200);
+    let db = paused_db_with(1, |config| config.max_lag(None).sticky_for(sticky_for));
+    Context::new().run(|| {
+        let mut conn = db.pool.get().unwrap();
+        let done = conn.transaction(|conn| {
+            Context::new().run(|| write(conn, "mine"));
+            let_pass(sticky_for * 2);
+            QueryResult::Ok(())
+        });
+        assert_eq!(done, Ok(()));
+        assert_eq!(conn.distributed(bodies), ["mine"]);
+    });
+}
