@@ -103,7 +103,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             let Some(lease) = self.leases.replica() else {
                 break;
             };
-            let error = match f(lease.connection()) {
+            let error = match lease.run(&mut f) {
                 Ok(value) => {
                     self.unit.pin(place);
                     self.last_route = Some(answered(&self.cluster, place, reason, Use::Read));
@@ -144,7 +144,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let admission = || admission(cluster, &reason);
         let lease = open_primary(&mut leases.primary, cluster, outfit, admission)?;
         let mark = mark_for(cluster, unit, statement);
-        let result = f(lease.connection());
+        let result = lease.run(&mut f);
         match &result {
             Ok(_) => after_success(unit, lease, statement, mark),
             Err(error) => {

@@ -153,7 +153,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         } = self;
         let admission = || admission(cluster, &reason);
         let lease = open_primary(&mut leases.primary, cluster, outfit, admission)?;
-        let result = begin(lease.connection());
+        let result = lease.run(begin);
         if result.as_ref().is_err_and(C::was_lost) {
             // what a statement has begun on it is lost, and nothing may go on without it
             leases.primary_lost = !unit.raw_transaction;
@@ -215,7 +215,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             let Some(lease) = self.leases.replica() else {
                 break;
             };
-            match begin(lease.connection()) {
+            match lease.run(&mut *begin) {
                 Ok(()) => {
                     self.unit.pin(place);
                     return Ok(Ok(()));

@@ -111,3 +111,22 @@ fn a_context_left_inside_a_transaction_sticks_until_after_its_end() {
         assert_eq!(conn.distributed(bodies), ["mine"]);
     });
 }
+
+#[test]
+fn a_connection_on_which_a_caught_panic_cut_a_begin_short_is_not_lent_again() {
+    let db = db(0);
+    let mut conn = db.pool.get().unwrap();
+    who(&mut conn);
+    conn.set_instrumentation(|event: InstrumentationEvent<'_>| {
+        if let InstrumentationEvent::FinishQuery { query, .. } = event {
+            assert!(!query.to_string().starts_with("BEGIN"), "as planned");
+        }
+    });
+    let begin = AssertUnwindSafe(|| conn.transaction(|_| QueryResult::Ok(())));
+    assert!(catch_unwind(begin).is_err());
+    drop(conn);
+    let mut next = db.pool.get().unwrap();
+    next.set_instrumentation(|_: InstrumentationEvent<'_>| {});
+    write(&mut next, "mine");
+    assert_eq!(db.cluster.sql(0, "SELECT count(*) FROM note"), "1");
+}
