@@ -35,10 +35,10 @@ impl<C: ReplicatedConnection> TransactionManager<RoutedConnection<C>>
     type TransactionStateData = TransactionManagerStatus;
 
     fn begin_transaction(conn: &mut RoutedConnection<C>) -> QueryResult<()> {
+        conn.check_transaction()?;
         if conn.unit.transaction == Transaction::None {
             return conn.begin(C::TransactionManager::begin_transaction);
         }
-        conn.check_transaction()?;
         C::TransactionManager::begin_transaction(conn.transaction_connection()?)?;
         conn.unit.savepoints += 1;
         Ok(())
