@@ -200,7 +200,12 @@ fn in_block(block: &BlockFacts, replicas: impl FnOnce() -> ReplicaFacts) -> Deci
     if block.used_primary {
         return primary(Reason::Stuck);
     }
-    match (block.pin, own_writes) {
+    let pin = match block.consistency {
+        // read by a block that asked for less: how far it lags is not known
+        Consistency::MaxLag(_) => PinFacts::None,
+        _ => block.pin,
+    };
+    match (pin, own_writes) {
         (PinFacts::Current, _) | (PinFacts::Behind, OwnWrites::OfThisBlock) => {
             return replica(Reason::Pinned);
         }

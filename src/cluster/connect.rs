@@ -122,15 +122,24 @@ static SHARED: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
 /// build a cluster for each.
 pub(crate) fn shared<C: ReplicatedConnection>(urls: &str) -> Result<Cluster<C>, ConfigError> {
     let key = (TypeId::of::<C>(), urls.to_owned());
-    let mut registry = SHARED.lock();
-    let known = registry
-        .get(&key)
-        .and_then(|weak| weak.downcast_ref::<Weak<Inner<C>>>())
-        .and_then(Weak::upgrade);
-    if let Some(inner) = known {
-        return Ok(Cluster(inner));
+    if let Some(known) = find(&SHARED.lock(), &key) {
+        return Ok(known);
     }
+    // outside the lock: it logs, and a logger may use a database itself
     let cluster = Cluster::new(ClusterConfig::from_urls(urls))?;
+    let mut registry = SHARED.lock();
+    if let Some(known) = find(&registry, &key) {
+        drop(registry);
+        return Ok(known);
+    }
     registry.insert(key, Box::new(Arc::downgrade(&cluster.0)));
     Ok(cluster)
+}
+
+fn find<C: ReplicatedConnection>(
+    registry: &Registry,
+    key: &(TypeId, String),
+) -> Option<Cluster<C>> {
+    let weak = registry.get(key)?.downcast_ref::<Weak<Inner<C>>>()?;
+    weak.upgrade().map(Cluster)
 }

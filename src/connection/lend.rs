@@ -127,7 +127,7 @@ pub(super) fn open_primary<'a, C: ReplicatedConnection>(
     Ok(slot.as_mut().expect("was filled above"))
 }
 
-/// Borrows a replica into `slot`, unless one is there already.
+/// Borrows a replica into `slot`, unless one is there already that may serve.
 pub(super) fn open_replica<'a, C: ReplicatedConnection>(
     slot: &'a mut Option<Lease<C>>,
     cluster: &Cluster<C>,
@@ -135,6 +135,9 @@ pub(super) fn open_replica<'a, C: ReplicatedConnection>(
     only: Option<usize>,
     wait: Wait,
 ) -> QueryResult<Result<&'a mut Lease<C>, NoReplica>> {
+    // a block inside this one may have gone on elsewhere
+    let elsewhere = |lease: &mut Lease<C>| only.is_some_and(|only| only != lease.node().place());
+    drop(slot.take_if(elsewhere));
     if slot.is_none() {
         let mut lease = match cluster.lend_replica(only, wait) {
             Ok(lease) => lease,

@@ -8,7 +8,7 @@ use diesel::result::QueryResult;
 use super::lend::{Leases, Slot, open_primary, open_replica};
 use super::outfit::Outfit;
 use super::replay::{Peeked, Shared};
-use super::run::{Next, admission, after_replica_error, fall_back, spent_by, why_primary};
+use super::run::{Next, admission, after_replica_error, check_fallback, fall_back, spent_by};
 use super::settle::{mark_for, note_failure, note_success, occupy};
 use super::unit::Unit;
 use super::{Route, RoutedConnection, answered};
@@ -51,7 +51,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         &'conn mut self,
         source: T,
         statement: &Statement,
-        reason: Reason,
+        mut reason: Reason,
     ) -> QueryResult<<Self as LoadConnection<B>>::Cursor<'conn, 'query>>
     where
         C: LoadConnection<B>,
@@ -59,18 +59,18 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         C::Backend: QueryMetadata<T::SqlType>,
     {
         let source = Shared::new(source);
+        let mut instead = Reason::NoReplica;
         let wait = self.leases.wait();
         let (replicas, rest) = self.split();
         // Each try has a slot of its own: what a failed try has borrowed stays borrowed for as
         // long as the cursor that is returned, and is tidied by the next statement.
-        let mut why = None;
         for slot in replicas {
             let only = rest.unit.only();
             let opened = open_replica(&mut slot.lease, rest.cluster, rest.outfit, only, wait)?;
             let lease = match opened {
                 Ok(lease) => lease,
                 Err(none) => {
-                    why = Some(fall_back(rest.cluster, none)?);
+                    instead = fall_back(rest.cluster, none)?;
                     break;
                 }
             };
@@ -87,15 +87,15 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             slot.spent = spent_by::<C>(rest.unit, &error);
             match after_replica_error(rest.cluster, rest.unit, place, statement, &error) {
                 Next::Return => return Err(error),
-                Next::OtherReplica => {}
-                Next::Primary(reason) => {
-                    why = Some(reason);
+                Next::OtherReplica => reason = Reason::Distributed,
+                Next::Primary(why) => {
+                    instead = why;
                     break;
                 }
             }
         }
-        let why = why_primary(rest.cluster, why)?;
-        rest.load::<B, _>(source, &statement.because_of(&why), why)
+        check_fallback(rest.cluster, &instead)?;
+        rest.load::<B, _>(source, &statement.because_of(&instead), instead)
     }
 
     fn rest(&mut self) -> Rest<'_, C> {

@@ -284,14 +284,19 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         Ok(())
     }
 
+    fn touch(&mut self) {
+        // the clock is read only for those who have such a block
+        if self.unit.ambient.is_some() {
+            self.unit.touch(Instant::now(), self.cluster.sticky_for());
+        }
+    }
+
     /// Begins a statement: acts on what the last one has left behind, then decides.
     fn begin_statement(&mut self, statement: &Statement) -> QueryResult<Decision> {
         self.leases.tidy();
-        let sticky_for = self.cluster.sticky_for();
+        self.touch();
         if self.unit.in_transaction() {
             self.notice_ended_transaction();
-        } else if let Some(ambient) = &mut self.unit.ambient {
-            ambient.touch(Instant::now(), sticky_for);
         }
         let decision = self.decide(statement);
         if self.unit.transaction_lost && self.unit.is_closed_by(statement) {
@@ -299,9 +304,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             self.unit.close_raw_transaction();
         }
         let decision = decision?;
-        if matches!(decision.reason, Reason::NoReplica | Reason::Lagging) {
-            run::fall_back(&self.cluster, self.cluster.no_replica())?;
-        }
+        run::check_fallback(&self.cluster, &decision.reason)?;
         self.prefer_primary(decision)
     }
 

@@ -88,22 +88,22 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     fn run_on_replica<R>(
         &mut self,
         statement: &Statement,
-        reason: Reason,
+        mut reason: Reason,
         mut f: impl FnMut(&mut C) -> QueryResult<R>,
     ) -> QueryResult<R> {
-        let mut why = None;
+        let mut instead = Reason::NoReplica;
         for _ in 0..REPLICA_TRIES {
             let place = match self.open_replica()? {
                 Ok(place) => place,
                 Err(none) => {
-                    why = Some(fall_back(&self.cluster, none)?);
+                    instead = fall_back(&self.cluster, none)?;
                     break;
                 }
             };
             let Some(lease) = self.leases.replica() else {
                 break;
             };
-            let error = match f(lease.connection()) {
+            let error = match lease.run(&mut f) {
                 Ok(value) => {
                     self.unit.pin(place);
                     self.last_route = Some(answered(&self.cluster, place, reason, Use::Read));
@@ -114,15 +114,16 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             self.leases.replicas[0].spent = spent_by::<C>(&self.unit, &error);
             match after_replica_error(&self.cluster, &self.unit, place, statement, &error) {
                 Next::Return => return Err(error),
-                Next::OtherReplica => self.leases.tidy(),
-                Next::Primary(reason) => {
-                    why = Some(reason);
+                Next::OtherReplica => reason = Reason::Distributed,
+                Next::Primary(why) => {
+                    instead = why;
                     break;
                 }
             }
+            self.leases.tidy();
         }
-        let why = why_primary(&self.cluster, why)?;
-        self.run_on_primary(&statement.because_of(&why), why, f)
+        check_fallback(&self.cluster, &instead)?;
+        self.run_on_primary(&statement.because_of(&instead), instead, f)
     }
 
     /// Runs a statement on the primary, where the replicas leave it.
@@ -143,7 +144,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let admission = || admission(cluster, &reason);
         let lease = open_primary(&mut leases.primary, cluster, outfit, admission)?;
         let mark = mark_for(cluster, unit, statement);
-        let result = f(lease.connection());
+        let result = lease.run(&mut f);
         match &result {
             Ok(_) => after_success(unit, lease, statement, mark),
             Err(error) => {
@@ -185,14 +186,14 @@ pub(super) fn fall_back<C: ReplicatedConnection>(
     }
 }
 
-/// Why the primary has to serve after replicas were tried; none of them left is the last reason.
-pub(super) fn why_primary<C: ReplicatedConnection>(
+/// Checks that the primary may answer for this reason.
+pub(super) fn check_fallback<C: ReplicatedConnection>(
     cluster: &Cluster<C>,
-    why: Option<Reason>,
-) -> QueryResult<Reason> {
-    match why {
-        Some(why) => Ok(why),
-        None => fall_back(cluster, cluster.no_replica()),
+    reason: &Reason,
+) -> QueryResult<()> {
+    match reason {
+        Reason::NoReplica | Reason::Lagging => fall_back(cluster, cluster.no_replica()).map(drop),
+        _ => Ok(()),
     }
 }
 
@@ -226,7 +227,7 @@ pub(super) fn after_replica_error<C: ReplicatedConnection>(
     }
     if lost {
         // a block that has read goes on only where it sees nothing older
-        return match unit.pinned() {
+        return match unit.only() {
             Some(_) => Next::Primary(Reason::NoReplica),
             None => Next::OtherReplica,
         };
@@ -280,10 +281,11 @@ impl Unit {
 
     /// The one replica that may serve the block from here on, if it has read from one.
     ///
-    /// A block that asks for nothing goes on anywhere.
-    pub(super) fn only(&mut self) -> Option<usize> {
-        let block = self.block_mut()?;
+    /// A block that asks for nothing goes on anywhere, and a transaction is where it is.
+    pub(super) fn only(&self) -> Option<usize> {
+        let block = self.block()?;
         match block.consistency {
+            _ if self.in_transaction() => None,
             Consistency::Eventual => None,
             _ => block.pin.as_ref().map(|pin| pin.node),
         }

@@ -35,10 +35,10 @@ impl<C: ReplicatedConnection> TransactionManager<RoutedConnection<C>>
     type TransactionStateData = TransactionManagerStatus;
 
     fn begin_transaction(conn: &mut RoutedConnection<C>) -> QueryResult<()> {
+        conn.check_transaction()?;
         if conn.unit.transaction == Transaction::None {
             return conn.begin(C::TransactionManager::begin_transaction);
         }
-        conn.check_transaction()?;
         C::TransactionManager::begin_transaction(conn.transaction_connection()?)?;
         conn.unit.savepoints += 1;
         Ok(())
@@ -123,7 +123,11 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let result = self.begin_on_primary(Reason::Transaction, &mut begin);
         match result {
             // nothing was said yet: a connection that died in the pool is worth a second try
-            Err(error) if C::was_lost(&error) && RoutedError::downcast(&error).is_none() => {
+            Err(error)
+                if C::was_lost(&error)
+                    && !self.unit.raw_transaction
+                    && RoutedError::downcast(&error).is_none() =>
+            {
                 self.begin_on_primary(Reason::Transaction, &mut begin)?;
             }
             result => result?,
@@ -142,15 +146,17 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         self.leases.give_back_replicas();
         let Self {
             leases,
+            unit,
             cluster,
             outfit,
             ..
         } = self;
         let admission = || admission(cluster, &reason);
         let lease = open_primary(&mut leases.primary, cluster, outfit, admission)?;
-        let result = begin(lease.connection());
+        let result = lease.run(begin);
         if result.as_ref().is_err_and(C::was_lost) {
-            leases.primary_lost = true;
+            // what a statement has begun on it is lost, and nothing may go on without it
+            leases.primary_lost = !unit.raw_transaction;
             leases.tidy();
         }
         self.unit.used_primary();
@@ -209,7 +215,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             let Some(lease) = self.leases.replica() else {
                 break;
             };
-            match begin(lease.connection()) {
+            match lease.run(&mut *begin) {
                 Ok(()) => {
                     self.unit.pin(place);
                     return Ok(Ok(()));
@@ -223,7 +229,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Err(Reason::NoReplica))
+        fall_back(&self.cluster, self.cluster.no_replica()).map(Err)
     }
 
     /// Ends a transaction as Diesel does: commit on `Ok`, rollback on `Err`.
@@ -242,8 +248,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         }
     }
 
-    /// Transactions with options of their own don't nest.
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    /// Test transactions and those with options of their own don't nest.
     pub(super) fn check_not_in_transaction(&mut self) -> QueryResult<()> {
         self.leases.tidy();
         self.notice_ended_transaction();
@@ -254,6 +259,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     }
 
     pub(super) fn begin_test(&mut self) -> QueryResult<()> {
+        self.check_not_in_transaction()?;
         self.begin(C::begin_test_transaction)?;
         let open = self.cluster.test_transactions();
         self.test_transaction = Some(TestTransaction::new(open));
@@ -297,7 +303,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// Acts on the end of a transaction.
     fn after_transaction(&mut self, ending: Ending) {
         let broken = self.status_mut().transaction_depth().is_err();
+        if broken {
+            self.lose_transaction();
+        }
         self.end_read_only();
+        self.touch();
+        self.test_transaction = None;
         let unit = &mut self.unit;
         unit.transaction = Transaction::None;
         unit.transaction_lost = false;
@@ -308,8 +319,15 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         if !marks.is_empty() && provable && self.left_no_trace() {
             marks.into_iter().for_each(|mark| mark.give_back());
         }
-        self.leases.primary_lost |= broken && self.leases.primary.is_some();
         self.end_of_block();
+    }
+
+    /// Notes that the connection of the transaction is of no use any more.
+    fn lose_transaction(&mut self) {
+        match self.unit.transaction {
+            Transaction::ReadOnly(Role::Replica) => self.leases.replicas[0].spent = Spent::Lost,
+            _ => self.leases.primary_lost = true,
+        }
     }
 
     fn left_no_trace(&mut self) -> bool {

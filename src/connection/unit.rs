@@ -29,7 +29,8 @@ pub(super) struct Pin {
     /// The node's place in the cluster.
     pub(super) node: usize,
     pub(super) context: Context,
-    pub(super) epoch: u64,
+    /// `None` if it missed something even then, as `Eventual` allows.
+    pub(super) epoch: Option<u64>,
 }
 
 impl Block {
@@ -83,14 +84,6 @@ impl Ambient {
             last_statement: Instant::now(),
         }
     }
-
-    /// Begins anew when nothing has happened for as long as a write sticks.
-    pub(super) fn touch(&mut self, now: Instant, sticky_for: Duration) {
-        if now.duration_since(self.last_statement) > sticky_for {
-            self.block = Block::new(self.block.consistency);
-        }
-        self.last_statement = now;
-    }
 }
 
 /// The transaction that Diesel knows of.
@@ -121,7 +114,7 @@ pub(super) struct Unit {
     /// Tickets of the transaction that is open, one for each context that wrote in it.
     pub(super) marks: Vec<WriteMark>,
     /// What the context had written when a replica was last looked for.
-    seen: Option<(Context, u64)>,
+    seen: Option<(Context, Option<u64>)>,
     /// The handle's own context, used outside any other.
     own: Option<Context>,
 }
@@ -144,6 +137,20 @@ impl Unit {
         }
     }
 
+    /// Notes that the handle is in use.
+    ///
+    /// Where that makes a block, it begins anew when nothing has happened for as long as a write
+    /// sticks; an open transaction is use enough.
+    pub(super) fn touch(&mut self, now: Instant, sticky_for: Duration) {
+        let in_transaction = self.in_transaction();
+        if let Some(ambient) = &mut self.ambient {
+            if !in_transaction && now.duration_since(ambient.last_statement) > sticky_for {
+                ambient.block = Block::new(ambient.block.consistency);
+            }
+            ambient.last_statement = now;
+        }
+    }
+
     /// The context of the thread, or else the handle's own.
     pub(super) fn context(&mut self) -> Context {
         Context::current().unwrap_or_else(|| self.own.get_or_insert_with(Context::new).clone())
@@ -156,7 +163,7 @@ impl Unit {
         let context = self.context();
         let epoch = context.epoch();
         let sticky = context.is_sticky_for(cluster, now);
-        self.seen = Some((context, epoch));
+        self.seen = Some((context, (!sticky).then_some(epoch)));
         sticky
     }
 
@@ -166,7 +173,9 @@ impl Unit {
             return PinFacts::None;
         };
         let behind = Context::with_current(|current| match current.or(self.own.as_ref()) {
-            Some(context) if context.is(&pin.context) && context.epoch() == pin.epoch => false,
+            Some(context) if context.is(&pin.context) && Some(context.epoch()) == pin.epoch => {
+                false
+            }
             Some(context) => context.is_sticky_for(cluster, now),
             None => false,
         });
@@ -190,11 +199,6 @@ impl Unit {
         }
     }
 
-    /// The replica that the block has read from.
-    pub(super) fn pinned(&self) -> Option<usize> {
-        self.block()?.pin.as_ref().map(|pin| pin.node)
-    }
-
     /// Keeps the ticket of a write until its transaction ends; outside one it counts from now.
     pub(super) fn keep(&mut self, mark: Option<WriteMark>) {
         if self.in_transaction() {
@@ -202,7 +206,7 @@ impl Unit {
         }
     }
 
-    fn block(&self) -> Option<&Block> {
+    pub(super) fn block(&self) -> Option<&Block> {
         let ambient = || self.ambient.as_ref().map(|ambient| &ambient.block);
         self.block.as_ref().or_else(ambient)
     }

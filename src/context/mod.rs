@@ -61,10 +61,12 @@ struct Inner {
 // no user code runs under the lock, so that a panic finds nothing half done
 impl RefUnwindSafe for Inner {}
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Marks {
     stickiness: Stickiness,
     sticky_for: Duration,
+    /// The marks that running writes have in contexts around this one, which was left meanwhile.
+    outer: BTreeMap<Ticket, Vec<WriteMark>>,
 }
 
 impl Context {
@@ -222,6 +224,7 @@ impl Context {
         let marks = all.entry(cluster).or_insert_with(|| Marks {
             stickiness: Stickiness::default(),
             sticky_for,
+            outer: BTreeMap::new(),
         });
         let result = change(&mut marks.stickiness);
         self.0.epoch.fetch_add(1, Ordering::Release);
@@ -234,14 +237,34 @@ impl Context {
         }
         let now = Instant::now();
         // copied first: never two of these locks at once
-        let taken = inner.0.marks.lock().clone();
-        for (cluster, marks) in taken {
-            if marks.stickiness.is_sticky(now) {
-                self.change(cluster, marks.sticky_for, |outer| {
-                    outer.absorb(&marks.stickiness, now, marks.sticky_for);
-                });
+        let copy = |(id, marks): (&ClusterId, &Marks)| {
+            let sticky = marks.stickiness.is_sticky(now);
+            sticky.then(|| (*id, marks.stickiness.clone(), marks.sticky_for))
+        };
+        let taken: Vec<_> = inner.0.marks.lock().iter().filter_map(copy).collect();
+        for (cluster, stickiness, sticky_for) in taken {
+            self.change(cluster, sticky_for, |outer| outer.absorb(&stickiness));
+            for ticket in stickiness.running() {
+                inner.bequeath(ticket, self.begin_write(cluster, sticky_for));
             }
         }
+    }
+
+    /// Lets a mark of the context around this one end with the write that still runs in this one.
+    fn bequeath(&self, ticket: Ticket, mark: WriteMark) {
+        let mut all = self.0.marks.lock();
+        if let Some(marks) = all.get_mut(&mark.cluster) {
+            if marks.stickiness.running().any(|running| running == ticket) {
+                let outer = marks.outer.entry(ticket).or_default();
+                if !outer.iter().any(|known| known.belongs_to(&mark.context)) {
+                    outer.push(mark);
+                    return;
+                }
+            }
+        }
+        // it has ended by now, or has such a mark; never two of these locks at once
+        drop(all);
+        drop(mark);
     }
 }
 
@@ -297,14 +320,24 @@ impl WriteMark {
     }
 
     fn settle(&self, outcome: Outcome) {
+        // the lock is free again before those of the contexts around are taken
+        for mark in self.settle_here(outcome) {
+            mark.settle(outcome);
+        }
+    }
+
+    /// Settles the ticket in its own context and returns the marks that end with it.
+    fn settle_here(&self, outcome: Outcome) -> Vec<WriteMark> {
         let now = Instant::now();
         let mut all = self.context.0.marks.lock();
-        if let Some(marks) = all.get_mut(&self.cluster) {
-            let sticky_for = marks.sticky_for;
-            marks
-                .stickiness
-                .settle(self.ticket, outcome, now, sticky_for);
-        }
+        let Some(marks) = all.get_mut(&self.cluster) else {
+            return vec![];
+        };
+        let sticky_for = marks.sticky_for;
+        marks
+            .stickiness
+            .settle(self.ticket, outcome, now, sticky_for);
+        marks.outer.remove(&self.ticket).unwrap_or_default()
     }
 }
 

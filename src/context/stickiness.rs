@@ -64,14 +64,14 @@ impl Stickiness {
         self.until = None;
     }
 
-    /// Takes over the marks of a context that ran inside this one.
-    ///
-    /// Its writes that still run belong to it; here they count as if they had ended now.
-    pub(crate) fn absorb(&mut self, inner: &Self, now: Instant, sticky_for: Duration) {
+    /// Takes over the ended writes of a context that ran inside this one.
+    pub(crate) fn absorb(&mut self, inner: &Self) {
         self.until = self.until.max(inner.until);
-        if !inner.running.is_empty() {
-            self.mark(now, sticky_for);
-        }
+    }
+
+    /// The writes that still run.
+    pub(crate) fn running(&self) -> impl Iterator<Item = Ticket> {
+        self.running.iter().copied()
     }
 }
 
@@ -138,14 +138,8 @@ mod tests {
         let at = clock();
         let (mut outer, mut inner) = (Stickiness::default(), Stickiness::default());
         inner.mark(at(5), STICKY);
-        outer.absorb(&inner, at(6), STICKY);
+        outer.absorb(&inner);
         assert!(outer.is_sticky(at(16)) && !outer.is_sticky(at(17)));
-        let _running = inner.begin();
-        outer.absorb(&inner, at(20), STICKY);
-        assert!(
-            outer.is_sticky(at(31)),
-            "a write that still runs counts from now"
-        );
     }
 
     /// A step of an interleaving: begin a write, or end the n-th running one.

@@ -168,6 +168,12 @@ fn the_first_rule_that_applies_wins() {
         (block(Eventual), R::None, Primary, Reason::NoReplica),
         (block(lag), R::Fit, Primary, Reason::Lagging),
         (block(lag), R::Behind, Primary, Reason::NotCaughtUp),
+        (
+            pinned(lag, PinFacts::Current),
+            R::Fit,
+            Primary,
+            Reason::Lagging,
+        ),
     ];
     for (facts, replicas, target, reason) in table {
         let expected = Decision { target, reason };

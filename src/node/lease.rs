@@ -76,6 +76,16 @@ impl<C: ReplicatedConnection> Lease<C> {
             .expect("only an open connection is lent")
     }
 
+    /// Runs `f` on the real connection. If a panic cuts it short nobody else gets the connection,
+    /// even if the caller catches the panic: what state it is in is not known.
+    pub(crate) fn run<R>(&mut self, f: impl FnOnce(&mut C) -> R) -> R {
+        let tenancy = self.tenancy;
+        self.make_private();
+        let result = f(self.connection());
+        self.tenancy = tenancy;
+        result
+    }
+
     /// Notes that nobody else may get the connection.
     pub(crate) fn make_private(&mut self) {
         if self.tenancy == Tenancy::Clean {

@@ -161,9 +161,9 @@ impl<C: ReplicatedConnection> ManageConnection for NodeManager<C> {
         let opened = Instant::now();
         // r2d2 still makes the dials of those who gave up, which would go on against a dead
         // server for as long as there were callers
-        let link = match self.dials.is_anybody_waiting() {
-            true => self.dial(),
-            false => Err("nobody waits for it any more".to_owned()),
+        let (link, fate) = match self.dials.is_anybody_waiting() {
+            true => (self.dial(), Fate::Keep),
+            false => (Err("nobody waited for it".to_owned()), Fate::Close),
         };
         if link.is_ok() {
             self.dials.note_success();
@@ -175,7 +175,7 @@ impl<C: ReplicatedConnection> ManageConnection for NodeManager<C> {
             proven: opened,
             used: Instant::now(),
             expires: opened + LIFETIME.mul_f64(jitter),
-            fate: Fate::Keep,
+            fate,
             evidence: None,
         })
     }

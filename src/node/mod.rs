@@ -213,12 +213,14 @@ impl<C: ReplicatedConnection> Node<C> {
             proven,
             used,
             expires,
+            fate,
             ..
         } = &mut **pooled;
         let conn = match link {
             Ok(conn) => conn,
-            // a failure from before this checkout says nothing of the node now
-            Err(_) if *opened < asked => return Admission::Discard,
+            // neither a failure from before this checkout nor a dial that was not made says
+            // anything of the node now
+            Err(_) if *opened < asked || *fate == Fate::Close => return Admission::Discard,
             Err(cause) => return Admission::Failed(cause.clone()),
         };
         if now >= *expires {

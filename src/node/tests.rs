@@ -104,6 +104,17 @@ fn nothing_is_dialled_before_it_is_needed() {
 }
 
 #[test]
+fn a_dial_that_was_not_made_because_nobody_waited_is_no_failure() {
+    let fixture = fixture(works);
+    let asked = Instant::now();
+    // r2d2 dials for a caller who is served in another way meanwhile
+    let mut pooled = fixture.node.pool.get().unwrap();
+    assert!(pooled.link.is_err() && pooled.opened >= asked);
+    let admission = fixture.node.admit(&mut pooled, asked);
+    assert!(matches!(admission, Admission::Discard));
+}
+
+#[test]
 fn a_dial_that_fails_or_panics_is_told_at_once_and_loses_no_permit() {
     fn odd_fail(number: usize) -> QueryResult<()> {
         match number {

@@ -33,6 +33,8 @@ mod log;
 mod loss;
 #[path = "every/makara.rs"]
 mod makara;
+#[path = "every/nesting.rs"]
+mod nesting;
 #[path = "every/outages.rs"]
 mod outages;
 #[path = "postgres/writes.rs"]

@@ -22,6 +22,8 @@ mod hooks;
 #[path = "every/leaks.rs"]
 mod leaks;
 mod missing;
+#[path = "every/nesting.rs"]
+mod nesting;
 #[path = "every/outages.rs"]
 mod outages;
 #[path = "sqlite/writes.rs"]

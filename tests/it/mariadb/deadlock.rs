@@ -135,6 +135,8 @@ fn a_deadlock_in_a_raw_transaction_ends_with_its_commit_or_rollback() {
         sql(&mut conn, "BEGIN").unwrap();
         let deadlock = run_into_deadlock(&db, &mut conn);
         assert!(is_deadlock(&deadlock), "{deadlock:?}");
+        let begun = conn.transaction(|_| QueryResult::Ok(())).unwrap_err();
+        assert!(is_lost(&begun), "{begun:?}");
         let refused = sql(&mut conn, "INSERT INTO note (body) VALUES ('after')").unwrap_err();
         assert!(is_lost(&refused), "{refused:?}");
         let ended = sql(&mut conn, end).unwrap_err();
