@@ -1,6 +1,7 @@
 //! The r2d2 manager of routed connections.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use diesel::r2d2::{CustomizeConnection, Error as PoolError, ManageConnection, Pool};
@@ -182,9 +183,13 @@ impl<C: ReplicatedConnection> ManageConnection for RoutedConnectionManager<C> {
     }
 
     /// Called when a handle comes back: its node connections go back too.
+    ///
+    /// A handle that a panic gives back in a test transaction is closed, so that the pool's
+    /// customizer opens another one. So is one that holds foreign code whose drop panics.
     fn has_broken(&self, conn: &mut RoutedConnection<C>) -> bool {
-        conn.give_back();
-        false
+        // a panic here would cost the pool a place
+        let given_back = catch_unwind(AssertUnwindSafe(|| conn.give_back()));
+        given_back.is_err() || std::thread::panicking() && conn.holds_test_transaction()
     }
 }
 

@@ -132,6 +132,11 @@ pub(crate) fn shared<C: ReplicatedConnection>(urls: &str) -> Result<Cluster<C>, 
         drop(registry);
         return Ok(known);
     }
+    // the list does not grow with what nobody uses any more
+    registry.retain(|_, weak| {
+        let weak = weak.downcast_ref::<Weak<Inner<C>>>();
+        weak.is_none_or(|weak| weak.strong_count() > 0)
+    });
     registry.insert(key, Box::new(Arc::downgrade(&cluster.0)));
     Ok(cluster)
 }

@@ -8,7 +8,9 @@ use diesel::result::QueryResult;
 use super::lend::{Leases, Slot, open_primary, open_replica};
 use super::outfit::Outfit;
 use super::replay::{Peeked, Shared};
-use super::run::{Next, admission, after_replica_error, check_fallback, fall_back, spent_by};
+use super::run::{
+    Next, admission, after_replica_error, check_fallback, fall_back, note_loss, spent_by,
+};
 use super::settle::{mark_for, note_failure, note_success, occupy};
 use super::unit::Unit;
 use super::{Route, RoutedConnection, answered};
@@ -165,7 +167,7 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
                 })
             }
             Err(error) => {
-                *self.primary_lost = C::was_lost(&error) && !unit.in_transaction();
+                *self.primary_lost = note_loss(cluster, unit, &error);
                 // nobody can be asked for evidence while the cursor's slot is borrowed
                 note_failure::<C>(unit, statement, mark, &error, || false);
                 Err(error)

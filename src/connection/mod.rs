@@ -329,6 +329,11 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         self.last_route = None;
     }
 
+    /// Tells whether a test transaction is open, as far as the last use of the handle showed.
+    pub(crate) fn holds_test_transaction(&self) -> bool {
+        self.test_transaction.is_some()
+    }
+
     fn is_in_test_transaction(&mut self) -> bool {
         matches!(
             self.status_mut(),

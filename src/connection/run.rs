@@ -149,7 +149,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             Ok(_) => after_success(unit, lease, statement, mark),
             Err(error) => {
                 after_error(unit, lease, statement, mark, error);
-                leases.primary_lost = C::was_lost(error) && !unit.in_transaction();
+                leases.primary_lost = note_loss(cluster, unit, error);
             }
         }
         self.unit.used_primary();
@@ -239,6 +239,19 @@ pub(super) fn after_replica_error<C: ReplicatedConnection>(
         event::refused(statement.describe());
     }
     Next::Primary(Reason::ReadOnlyRefused)
+}
+
+/// Tells the primary's node of a lost connection, and whether the handle may open another one.
+pub(super) fn note_loss<C: ReplicatedConnection>(
+    cluster: &Cluster<C>,
+    unit: &Unit,
+    error: &Error,
+) -> bool {
+    let lost = C::was_lost(error);
+    if lost {
+        cluster.node(0).lost();
+    }
+    lost && !unit.in_transaction()
 }
 
 /// What becomes of a replica's connection after an error.

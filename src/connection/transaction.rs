@@ -226,7 +226,10 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                     self.leases.replicas[0].spent = Spent::Lost;
                     self.leases.tidy();
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.end_of_block();
+                    return Err(error);
+                }
             }
         }
         fall_back(&self.cluster, self.cluster.no_replica()).map(Err)
@@ -269,6 +272,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// The connection of the transaction that is open.
     fn transaction_lease(&mut self) -> QueryResult<&mut Lease<C>> {
         let lease = match self.unit.transaction {
+            Transaction::None => None,
             Transaction::ReadOnly(Role::Replica) => self.leases.replicas[0].lease.as_mut(),
             _ => self.leases.primary.as_mut(),
         };

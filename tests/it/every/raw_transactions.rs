@@ -128,3 +128,18 @@ fn diesels_transaction_inside_a_raw_one_stays_on_its_connection() {
     assert!(inner.is_err() || inner.unwrap() == ["outer"]);
     assert_eq!(block_reads_from(&mut conn), "n0");
 }
+
+#[test]
+fn diesels_commit_is_none_of_a_raw_transaction() {
+    use diesel::connection::TransactionManager;
+    type Manager = diesel_routed::RoutedTransactionManager<Plain>;
+    let db = paused_db(1);
+    let mut conn = db.pool.get().unwrap();
+    sql(&mut conn, "BEGIN").unwrap();
+    write(&mut conn, "mine");
+    let none = <Manager as TransactionManager<Conn>>::commit_transaction(&mut conn);
+    assert!(matches!(none, Err(diesel::result::Error::NotInTransaction)));
+    assert_eq!(block_reads_from(&mut conn), "n0", "it is still open");
+    sql(&mut conn, "COMMIT").unwrap();
+    assert_eq!(block_reads_from(&mut conn), "n0", "and sticks");
+}

@@ -134,6 +134,27 @@ fn a_test_transaction_is_seen_where_reads_are_distributed() {
     checkouts(Mode::Distributed);
 }
 
+/// As with Diesel's own pool: what the panic left behind is not the next test's.
+#[test]
+fn a_panic_in_a_test_transaction_ends_it_and_the_next_checkout_begins_another() {
+    let db = db(1);
+    let pool = test_pool(&db, Mode::Primary);
+    let test = std::thread::spawn({
+        let pool = pool.clone();
+        move || {
+            let mut conn = pool.get().unwrap();
+            write(&mut conn, "lost");
+            panic!("expected");
+        }
+    });
+    assert!(test.join().is_err());
+    let mut conn = pool.get().unwrap();
+    assert!(bodies(&mut conn).is_empty(), "it was rolled back");
+    write(&mut conn, "kept to itself");
+    let elsewhere = bodies(&mut db.pool.get().unwrap());
+    assert!(elsewhere.is_empty(), "a test transaction is open again");
+}
+
 #[test]
 fn a_test_transaction_is_shared_by_threads() {
     let db = db(1);
