@@ -57,6 +57,7 @@ pub(super) struct Lexer<'a> {
     conditional: Conditional,
     inside_conditional: bool,
     saw_conditional: bool,
+    saw_encoded_name: bool,
 }
 
 impl<'a> Lexer<'a> {
@@ -69,6 +70,7 @@ impl<'a> Lexer<'a> {
             conditional,
             inside_conditional: false,
             saw_conditional: false,
+            saw_encoded_name: false,
         }
     }
 
@@ -80,6 +82,11 @@ impl<'a> Lexer<'a> {
     /// Whether the text so far depends on the server's version.
     pub(super) fn saw_conditional(&self) -> bool {
         self.saw_conditional
+    }
+
+    /// Whether a name so far was PostgreSQL's `U&".."`, in which escapes can hide any other name.
+    pub(super) fn saw_encoded_name(&self) -> bool {
+        self.saw_encoded_name
     }
 
     #[inline]
@@ -97,6 +104,7 @@ impl<'a> Lexer<'a> {
                 Class::Open => return self.single(Token::Open),
                 Class::Close => return self.single(Token::Close),
                 Class::Comma => return self.single(Token::Comma),
+                Class::Dot if self.starts_fraction() => return self.number(),
                 Class::Dot => return self.single(Token::Dot),
                 Class::Equals => return self.single(Token::Equals),
                 Class::Dash if self.starts_dash_comment() => self.line_comment(),
@@ -175,30 +183,45 @@ impl<'a> Lexer<'a> {
         let start = self.at;
         self.skip_word();
         self.token = (start, self.at);
-        if self.dialect == Dialect::Postgres
-            && self.peek(0) == Some(b'\'')
-            && self.text().eq_ignore_ascii_case(b"e")
-        {
-            return self.escape_text();
+        match (self.dialect, self.text(), self.peek(0)) {
+            (Dialect::Postgres, b"e" | b"E", Some(b'\'')) => self.escape_text(),
+            (Dialect::Postgres, b"u" | b"U", Some(b'&')) if self.peek(1) == Some(b'"') => {
+                self.saw_encoded_name = true;
+                self.at += 1;
+                self.quoted(b'"', Escapes::None)
+            }
+            _ => Token::Word,
         }
-        Token::Word
     }
 
-    /// Digits, a fraction, an exponent or a `0x` form. A MySQL identifier may begin with digits.
+    /// Whether the dot here begins a number, and does not part two names.
+    fn starts_fraction(&self) -> bool {
+        let behind_name = self.at.checked_sub(1).is_some_and(|before| {
+            let before = self.sql[before];
+            in_word(before) || matches!(before, b'`' | b'"')
+        });
+        !behind_name && self.peek(1).is_some_and(|byte| byte.is_ascii_digit())
+    }
+
+    /// Digits, a fraction, an exponent or a `0x` form. A MySQL identifier may begin with digits, but not with a
+    /// fraction or an exponent: `1for` is a name, `1.for` and `1e2for` are a number and a keyword.
     fn number(&mut self) -> Token {
         let start = self.at;
+        let mut may_be_name = self.dialect == Dialect::Mysql;
         if self.peek(0) == Some(b'0') && matches!(self.peek(1), Some(b'x' | b'X')) {
             self.at += 2;
             self.skip_while(|byte| byte.is_ascii_hexdigit());
         } else {
             self.skip_while(|byte| byte.is_ascii_digit());
+            let integer = self.at;
             if self.peek(0) == Some(b'.') {
                 self.at += 1;
                 self.skip_while(|byte| byte.is_ascii_digit());
             }
             self.exponent();
+            may_be_name &= self.at == integer;
         }
-        let name = self.dialect == Dialect::Mysql && self.peek(0).is_some_and(in_word);
+        let name = may_be_name && self.peek(0).is_some_and(in_word);
         if name {
             self.skip_word();
         }
@@ -252,15 +275,18 @@ impl<'a> Lexer<'a> {
             Scope::User
         };
         let start = self.at;
-        if let Some(quote @ (b'`' | b'\'' | b'"')) = self.peek(0) {
-            return match self.quoted(quote, Escapes::None) {
-                Token::Quoted => Token::Variable(scope),
-                broken => broken,
-            };
-        }
         self.skip_while(|byte| in_word(byte) || byte == b'.');
         self.token = (start, self.at);
-        Token::Variable(scope)
+        let name_follows = matches!(self.sql[self.at - 1], b'@' | b'.');
+        match self.peek(0) {
+            Some(quote @ (b'`' | b'\'' | b'"')) if name_follows => {
+                match self.quoted(quote, Escapes::None) {
+                    Token::Quoted => Token::Variable(scope),
+                    broken => broken,
+                }
+            }
+            _ => Token::Variable(scope),
+        }
     }
 }
 

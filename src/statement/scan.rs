@@ -164,15 +164,17 @@ impl<'a> Scanner<'a> {
         let mut kind = self
             .earlier
             .unwrap_or(QueryKind::new(Form::Other, Need::Unknown));
-        if kind.form == Form::Batch {
+        if kind.form == Form::Batch || self.lexer.saw_encoded_name() {
             kind.raise(Need::Unknown);
         }
         (kind, self.lexer.saw_conditional())
     }
 }
 
-/// MySQL system variables that tell what this very connection did.
+/// MySQL system variables that tell what this very connection did. A scope alone, or nothing behind its dot, means
+/// that the name stands apart, `@@session . identity`, and may be any of these.
 const SESSION_VARIABLES: &[&str] = &[
+    "",
     "error_count",
     "gtid_next",
     "identity",
@@ -180,6 +182,8 @@ const SESSION_VARIABLES: &[&str] = &[
     "insert_id",
     "last_gtid",
     "last_insert_id",
+    "local",
     "pseudo_thread_id",
+    "session",
     "warning_count",
 ];

@@ -232,6 +232,7 @@ fn what_becomes_of_the_transaction_is_told() {
             "set @@autocommit=off",
             "set @a = 1, session autocommit = 0",
             "set @@session.autocommit := @old",
+            "set @@session.`autocommit` = 0",
             "xa start 'a'",
         ],
     );

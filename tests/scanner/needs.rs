@@ -37,6 +37,9 @@ fn a_need_names_the_function_and_session_state_hides_no_other_need() {
             "select a into @b from t",
             "select @@last_insert_id, @@identity",
             "select @@session.last_gtid",
+            "select @@session.`last_insert_id`",
+            "select @@session . last_insert_id",
+            "select @@session. last_insert_id",
             "select sql_calc_found_rows * from t",
             "show warnings",
             "show count(*) errors",
@@ -48,7 +51,7 @@ fn a_need_names_the_function_and_session_state_hides_no_other_need() {
         &[Mysql],
         &[
             "select @@global.read_only, @@session.sql_mode, @@version",
-            "select @@`sql_mode`",
+            "select @@`sql_mode`, @@session.`sql_mode` `a b`",
             "show warnings_table",
         ],
     );

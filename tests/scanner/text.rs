@@ -20,11 +20,15 @@ fn comments_and_quotes_of_every_dialect_are_understood() {
             "select $1::text, $2",
             "select a <@ b, a #> b, a -> 'x', a ? 'b'",
             "select t.into, t.update, 1 as for from t",
+            "select u & 1, u& \"a\" from t",
         ],
     );
     primary(
         &[Postgres],
         &[
+            r#"select U&"nextv\0061l"('s')"#,
+            "select u&\"next!0076al\" uescape '!' ('s')",
+            "select .5for update",
             "select 1 -- a\rfor update",
             "select 'C:\\' for update",
             "select /* /* */ 1",
@@ -53,12 +57,16 @@ fn comments_and_quotes_of_every_dialect_are_understood() {
             "select /*!40001 sql_no_cache */ * from t",
             "select /*M!100100 a, */ b from t",
             "select {d '2020-01-01'}, {fn now()}, \\N, 1e5, 0x1F, .5, 1.5e-3",
-            "select 1a from t",
+            "select 1a, t.1for, `t`.5into, 0x5into, 1e from t",
         ],
     );
     primary(
         &[Mysql],
         &[
+            "select a from t where b = 1.for update",
+            "select a from t where b = .5for update",
+            "select a from t where b = 1e0for update",
+            "select a from t where b = 1.5e-3into outfile 'x'",
             "select 1 --1\nfor update",
             "select 1 /* /* */ for update",
             "select 1 /*! for update */",
