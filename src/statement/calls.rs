@@ -1,4 +1,5 @@
 //! Which names before a parenthesis are calls, and what the calls mean.
+use super::Dialect;
 use super::functions::Function;
 use super::keyword::is_any;
 use super::kind::{FunctionName, Keeps, Need, Purity, QueryKind};
@@ -34,6 +35,15 @@ impl<'a> Name<'a> {
 
     pub(super) fn is_any(&self, names: &[&str]) -> bool {
         is_any(self.last.text, names)
+    }
+
+    /// MariaDB under `sql_mode = ORACLE`: `s.nextval`, else a column that few tables have.
+    pub(super) fn sequence(&self, dialect: Dialect, kind: &mut QueryKind) {
+        if dialect == Dialect::Mysql && self.is("nextval") {
+            kind.raise(Need::Function(FunctionName::built_in("nextval")));
+        } else if dialect == Dialect::Mysql && self.is("currval") {
+            kind.raise(Need::Function(FunctionName::built_in("currval")));
+        }
     }
 
     /// Notes in `kind` what this name, with a parenthesis behind it, calls.

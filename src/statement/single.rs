@@ -136,6 +136,7 @@ impl<'a> Single<'a> {
         let identifier = Identifier { text, quoting };
         if self.before == Before::Dot && self.before2.is_name() {
             self.name.continue_with(identifier);
+            self.name.sequence(self.dialect, &mut self.kind);
         } else {
             self.name = Name::new(identifier, self.before);
         }

@@ -18,6 +18,8 @@ fn a_need_names_the_function_and_session_state_hides_no_other_need() {
         (Mysql, "select @a, last_insert_id()", "last_insert_id"),
         (Mysql, "select `last_insert_id`()", "last_insert_id"),
         (Mysql, "select next value for s", "next value for"),
+        (Mysql, "select s.nextval from dual", "nextval"),
+        (Mysql, "select test.s.CURRVAL", "currval"),
         (Mysql, "select previous value for s", "previous value for"),
         (Sqlite, "select last_insert_rowid()", "last_insert_rowid"),
         (Sqlite, "select changes() + total_changes()", "changes"),
