@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use diesel::prelude::*;
 use diesel::result::Error;
-use diesel_routed::{Context, Reason, RoutedError};
+use diesel_routed::{Context, Reason, RoutedConnectionManager, RoutedError};
 use proptest::prelude::*;
 
 use crate::kit::sqlite::*;
@@ -335,8 +335,14 @@ impl Model {
     }
 }
 
-/// One cluster for all programs: each begins with an empty table.
-static DB: LazyLock<Db> = LazyLock::new(|| paused_db(1));
+/// One cluster for all programs: each begins with an empty table. Its connections do not wait for
+/// a lock: one thread has both handles, so that nobody would ever free it.
+static DB: LazyLock<Db> = LazyLock::new(|| {
+    let Db { cluster, .. } = paused_db(1);
+    let manager = RoutedConnectionManager::new(crate::kit::config(&cluster)).unwrap();
+    let pool = Pool::new(manager).unwrap();
+    Db { pool, cluster }
+});
 
 fn run_programs(programs: &[Vec<Op>], context: Option<usize>) {
     DB.cluster.sql(0, "DELETE FROM note");
