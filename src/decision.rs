@@ -96,8 +96,8 @@ pub(crate) enum Demand<'a> {
 
 /// The transaction that a statement would run in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InTransaction {
-    No,
+pub(crate) enum Transaction {
+    None,
     /// A transaction that was opened as a read-only one runs on a node of this role.
     ReadOnly(Role),
     /// Any other runs on the primary.
@@ -139,7 +139,7 @@ pub(crate) enum ReplicaFacts {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub(crate) demand: Demand<'a>,
-    pub(crate) transaction: InTransaction,
+    pub(crate) transaction: Transaction,
     /// The handle's connection to the primary holds session state.
     pub(crate) session_state: bool,
     /// Inside `primary(..)`.
@@ -165,11 +165,11 @@ pub(crate) fn decide(facts: &Facts<'_>, replicas: impl FnOnce() -> ReplicaFacts)
     }
 }
 
-fn by_transaction(transaction: InTransaction) -> Option<Decision> {
+fn by_transaction(transaction: Transaction) -> Option<Decision> {
     match transaction {
-        InTransaction::No => None,
-        InTransaction::ReadWrite => Some(primary(Reason::Transaction)),
-        InTransaction::ReadOnly(target) => Some(Decision {
+        Transaction::None => None,
+        Transaction::ReadWrite => Some(primary(Reason::Transaction)),
+        Transaction::ReadOnly(target) => Some(Decision {
             target,
             reason: Reason::ReadOnlyTransaction,
         }),

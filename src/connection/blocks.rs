@@ -4,9 +4,10 @@ use diesel::result::{Error, QueryResult};
 
 use super::RoutedConnection;
 use super::settle::mark_for;
-use super::unit::{Block, Marking, Transaction};
+use super::unit::{Block, Marking};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::Consistency;
+use crate::decision::Transaction;
 use crate::statement::Statement;
 
 impl<C: ReplicatedConnection> RoutedConnection<C> {

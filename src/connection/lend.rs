@@ -5,7 +5,8 @@ use diesel::result::QueryResult;
 
 use super::outfit::Outfit;
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{Cluster, NoReplica, Wait};
+use crate::cluster::{Cluster, NoReplica, Role, Wait};
+use crate::decision::Transaction;
 use crate::error::RoutedError;
 use crate::node::{Lease, Permit, Tenancy};
 
@@ -84,6 +85,14 @@ impl<C: ReplicatedConnection> Leases<C> {
             }
         }
         self.tidy();
+    }
+
+    /// The connection that a transaction runs on, if it is open.
+    pub(super) fn of(&mut self, transaction: Transaction) -> Option<&mut Lease<C>> {
+        match transaction {
+            Transaction::ReadOnly(Role::Replica) => self.replica(),
+            _ => self.primary.as_mut(),
+        }
     }
 
     /// The replica in use.

@@ -32,11 +32,11 @@ pub use self::postgres::TransactionBuilder;
 pub use self::replay::Peeked;
 pub use self::transaction::RoutedTransactionManager;
 use self::transaction::TestTransaction;
-use self::unit::{Ambient, Transaction, Unit};
+use self::unit::{Ambient, Unit};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, ClusterMode, ImplicitContext, Mode, Role};
 use crate::context::Context;
-use crate::decision::{self, Decision, Demand, Facts, InTransaction, Reason, ReplicaFacts};
+use crate::decision::{self, Decision, Demand, Facts, Reason, ReplicaFacts, Transaction};
 use crate::error::RoutedError;
 use crate::node::{Tenancy, Use};
 use crate::statement::{Known, Statement};
@@ -227,15 +227,17 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     fn decide(&mut self, statement: &Statement) -> QueryResult<Decision> {
         let mode = self.cluster.mode();
         self.check_allowed(statement, mode)?;
-        let now = Instant::now();
-        let pin = self.unit.pin_facts(self.cluster.id(), now);
+        let pin = self.unit.pin_facts(self.cluster.id());
         let session = self.leases.primary.as_ref().map(|lease| lease.tenancy);
         let facts = Facts {
             demand: match statement.was_refused() {
                 true => Demand::Refused,
                 false => Demand::Scanned(statement.kind().need()),
             },
-            transaction: self.in_transaction(),
+            transaction: match self.unit.raw_transaction {
+                true => Transaction::ReadWrite,
+                false => self.unit.transaction,
+            },
             session_state: session == Some(Tenancy::Session),
             forced: self.unit.forced,
             block: match mode {
@@ -244,18 +246,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             },
         };
         let Self { cluster, unit, .. } = self;
-        Ok(decision::decide(&facts, || {
-            replica_facts(cluster, unit, now)
-        }))
-    }
-
-    fn in_transaction(&self) -> InTransaction {
-        match self.unit.transaction {
-            _ if self.unit.raw_transaction => InTransaction::ReadWrite,
-            Transaction::None => InTransaction::No,
-            Transaction::ReadWrite => InTransaction::ReadWrite,
-            Transaction::ReadOnly(role) => InTransaction::ReadOnly(role),
-        }
+        Ok(decision::decide(&facts, || replica_facts(cluster, unit)))
     }
 
     /// Refuses what may not run now whichever node it would go to.
@@ -268,10 +259,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             };
             return Err(RoutedError::ReadOnlyTransaction { node }.into());
         }
-        if self.unit.transaction_lost {
-            let node = self.cluster.node(0).name().to_string();
-            return Err(RoutedError::TransactionLost { node }.into());
-        }
+        self.check_transaction()?;
         if mode == ClusterMode::ReadOnly && statement.writes() {
             return Err(RoutedError::ReadOnlyMode.into());
         }
@@ -361,11 +349,8 @@ fn answered<C: ReplicatedConnection>(
     }
 }
 
-fn replica_facts<C: ReplicatedConnection>(
-    cluster: &Cluster<C>,
-    unit: &mut Unit,
-    now: Instant,
-) -> ReplicaFacts {
+fn replica_facts<C: ReplicatedConnection>(cluster: &Cluster<C>, unit: &mut Unit) -> ReplicaFacts {
+    let now = Instant::now();
     if !cluster.any_replica_admits(now) {
         ReplicaFacts::None
     } else if unit.is_sticky(cluster.id(), now) {

@@ -218,9 +218,7 @@ pub(super) fn after_replica_error<C: ReplicatedConnection>(
 ) -> Next {
     let lost = C::was_lost(error);
     if lost {
-        cluster
-            .node(place)
-            .unreachable("the connection was lost".to_owned());
+        cluster.node(place).died();
     }
     if unit.in_transaction() {
         return Next::Return;

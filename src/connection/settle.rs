@@ -2,10 +2,11 @@
 
 use diesel::result::{DatabaseErrorKind, Error};
 
-use super::unit::{Marking, Transaction, Unit};
+use super::unit::{Marking, Unit};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::Cluster;
 use crate::context::WriteMark;
+use crate::decision::Transaction;
 use crate::node::{Lease, Tenancy};
 use crate::statement::{Form, Keeps, Statement, TransactionEffect};
 

@@ -12,10 +12,10 @@ use super::RoutedConnection;
 use super::lend::{Leases, REPLICA_TRIES, Spent, open_primary};
 use super::run::{admission, fall_back};
 use super::settle::same_evidence;
-use super::unit::{Block, Transaction};
+use super::unit::Block;
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{ClusterMode, Role};
-use crate::decision::Reason;
+use crate::decision::{Reason, Transaction};
 use crate::error::RoutedError;
 use crate::node::Lease;
 use crate::statement::Statement;
@@ -101,11 +101,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             status,
             ..
         } = self;
-        let lease = match unit.transaction {
-            Transaction::ReadOnly(Role::Replica) => leases.replicas[0].lease.as_mut(),
-            _ => leases.primary.as_mut(),
-        };
-        match lease {
+        match leases.of(unit.transaction) {
             Some(lease) => Leases::status_of(lease),
             None => status,
         }
@@ -221,8 +217,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                     return Ok(Ok(()));
                 }
                 Err(error) if C::was_lost(&error) => {
-                    let cause = "the connection was lost".to_owned();
-                    self.cluster.node(place).unreachable(cause);
+                    self.cluster.node(place).died();
                     self.leases.replicas[0].spent = Spent::Lost;
                     self.leases.tidy();
                 }
@@ -273,8 +268,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     fn transaction_lease(&mut self) -> QueryResult<&mut Lease<C>> {
         let lease = match self.unit.transaction {
             Transaction::None => None,
-            Transaction::ReadOnly(Role::Replica) => self.leases.replicas[0].lease.as_mut(),
-            _ => self.leases.primary.as_mut(),
+            transaction => self.leases.of(transaction),
         };
         lease.ok_or(Error::NotInTransaction)
     }
@@ -283,7 +277,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         self.transaction_lease().map(Lease::connection)
     }
 
-    fn check_transaction(&self) -> QueryResult<()> {
+    /// Refuses to go on in a transaction that the server has ended.
+    pub(super) fn check_transaction(&self) -> QueryResult<()> {
         match self.unit.transaction_lost {
             false => Ok(()),
             true => Err(RoutedError::TransactionLost {

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Consistency, Role};
+use crate::cluster::Consistency;
 use crate::context::{ClusterId, Context, WriteMark};
-use crate::decision::{BlockFacts, PinFacts};
+use crate::decision::{BlockFacts, PinFacts, Transaction};
 use crate::statement::{Statement, TransactionEffect};
 
 /// Whether statements on the primary leave marks.
@@ -86,15 +86,6 @@ impl Ambient {
     }
 }
 
-/// The transaction that Diesel knows of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Transaction {
-    None,
-    ReadWrite,
-    /// Opened read-only on a node of this role.
-    ReadOnly(Role),
-}
-
 /// The state of one use of a handle; a new one begins when the handle goes back.
 #[derive(Debug)]
 pub(super) struct Unit {
@@ -102,6 +93,7 @@ pub(super) struct Unit {
     pub(super) ambient: Option<Ambient>,
     pub(super) forced: bool,
     pub(super) marking: Marking,
+    /// The transaction that Diesel knows of.
     pub(super) transaction: Transaction,
     /// How many savepoints are open in it.
     pub(super) savepoints: u32,
@@ -168,7 +160,7 @@ impl Unit {
     }
 
     /// Tells whether something was written since the block chose its replica.
-    pub(super) fn pin_facts(&self, cluster: ClusterId, now: Instant) -> PinFacts {
+    pub(super) fn pin_facts(&self, cluster: ClusterId) -> PinFacts {
         let Some(pin) = self.block().and_then(|block| block.pin.as_ref()) else {
             return PinFacts::None;
         };
@@ -176,7 +168,7 @@ impl Unit {
             Some(context) if context.is(&pin.context) && Some(context.epoch()) == pin.epoch => {
                 false
             }
-            Some(context) => context.is_sticky_for(cluster, now),
+            Some(context) => context.is_sticky_for(cluster, Instant::now()),
             None => false,
         });
         match behind {

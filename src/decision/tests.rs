@@ -8,7 +8,7 @@ const READ: Demand<'static> = Demand::Scanned(&Need::Read);
 fn outside() -> Facts<'static> {
     Facts {
         demand: READ,
-        transaction: InTransaction::No,
+        transaction: Transaction::None,
         session_state: false,
         forced: false,
         block: None,
@@ -47,7 +47,7 @@ fn the_first_rule_that_applies_wins() {
         // 1: a transaction stays where it is
         (
             Facts {
-                transaction: InTransaction::ReadWrite,
+                transaction: Transaction::ReadWrite,
                 ..session()
             },
             R::Fit,
@@ -56,7 +56,7 @@ fn the_first_rule_that_applies_wins() {
         ),
         (
             Facts {
-                transaction: InTransaction::ReadOnly(Replica),
+                transaction: Transaction::ReadOnly(Replica),
                 ..stuck(Session)
             },
             R::None,
@@ -66,7 +66,7 @@ fn the_first_rule_that_applies_wins() {
         (
             demand(
                 Facts {
-                    transaction: InTransaction::ReadOnly(Replica),
+                    transaction: Transaction::ReadOnly(Replica),
                     ..session()
                 },
                 Demand::Scanned(&Need::Write),

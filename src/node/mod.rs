@@ -245,6 +245,11 @@ impl<C: ReplicatedConnection> Node<C> {
         self.state.lock().last_loss = Some(Instant::now());
     }
 
+    /// Notes that a connection was lost in the middle of a statement: the server is taken for gone.
+    pub(crate) fn died(&self) {
+        self.unreachable("the connection was lost".to_owned());
+    }
+
     /// Notes that the server answered nothing or refused; a replica's circuit opens.
     pub(crate) fn unreachable(&self, cause: String) -> String {
         self.errors.fetch_add(1, Ordering::Relaxed);
