@@ -115,6 +115,8 @@ mod node;
 mod backend;
 mod error;
 mod event;
+mod position;
+mod report;
 
 #[cfg(any(test, doctest))]
 mod readme;
@@ -133,6 +135,8 @@ pub use decision::{Decision, Reason};
 pub use distribute::Distribute;
 pub use error::RoutedError;
 pub use manager::{RoutedConnectionManager, RoutedPool, RoutedPoolExt};
+pub use position::{Coverage, GtidList, GtidSet, ParsePositionError, Position, WalPosition};
+pub use report::{Access, ErrorClass, Following, Identity, Report, ReportedLag};
 
 /// What the macros need; no part of the API.
 #[doc(hidden)]

@@ -1,11 +1,14 @@
 //! What the router has to know about a database server: the SQL that differs.
 
+use std::time::Duration;
+
 use diesel::backend::Backend;
 use diesel::connection::{Connection, LoadConnection};
 use diesel::r2d2::R2D2Connection;
 use diesel::result::{ConnectionResult, Error, QueryResult};
 
 use crate::cluster::Role;
+use crate::report::{Identity, Report};
 use crate::statement::Dialect;
 
 #[cfg(feature = "mysql")]
@@ -68,6 +71,50 @@ pub trait ReplicatedConnection:
     ///
     /// An error closes the connection and counts as a failed dial.
     fn prepare_session(&mut self, role: Role) -> QueryResult<()>;
+
+    /// Opens a connection for the node's monitor: as for a primary, because a probe asks how the
+    /// server itself is set. Statements that take longer than `timeout` are cut short where the
+    /// server can do that.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    fn open_probe(url: &str, timeout: Duration) -> ConnectionResult<Self> {
+        let _ = timeout;
+        Self::open(url, Role::Primary)
+    }
+
+    /// Asks which server answers on this connection; once for each connection, and for each probe.
+    ///
+    /// # Errors
+    ///
+    /// An error counts as a failed dial.
+    fn identify(&mut self) -> QueryResult<Identity> {
+        Ok(Identity::new("", "", ""))
+    }
+
+    /// Asks the server for its role and position, in as few round trips as possible.
+    ///
+    /// What the user of the connection may not see is left out, and the report names the
+    /// statement that would grant it.
+    ///
+    /// # Errors
+    ///
+    /// An error counts as a failed probe.
+    fn probe(&mut self) -> QueryResult<Report> {
+        self.ping()?;
+        Ok(Report::new(self.identify()?))
+    }
+
+    /// Asks the server how many statements it works on; only under
+    /// [`Strategy::LeastLoaded`](crate::Strategy::LeastLoaded).
+    ///
+    /// # Errors
+    ///
+    /// An error leaves the load unknown.
+    fn server_load(&mut self) -> QueryResult<Option<u32>> {
+        Ok(None)
+    }
 
     /// Opens a transaction in the server's read-only mode.
     ///

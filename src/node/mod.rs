@@ -1,6 +1,10 @@
 //! One server: its pool of connections, who may have one, and whether it answers.
 
+mod circuit;
+#[allow(dead_code)]
 mod health;
+#[allow(dead_code)]
+mod history;
 mod lease;
 mod manager;
 mod permits;
@@ -16,7 +20,7 @@ use parking_lot::Mutex;
 use r2d2::{NopErrorHandler, Pool, PooledConnection};
 use scheduled_thread_pool::ScheduledThreadPool;
 
-use self::health::{Change, Circuit};
+use self::circuit::{Change, Circuit};
 pub(crate) use self::lease::{Lease, Tenancy};
 use self::manager::Dials;
 use self::manager::Releaser;
