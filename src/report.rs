@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::position::Position;
+use crate::position::{GtidState, Position};
 
 /// What a server says of itself when it is probed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Report {
     pub following: Following,
     /// How far it has come: what it has committed if it follows nobody, else what it has applied.
     pub position: Option<Position>,
+    /// MariaDB: what tells whether it has gone another way than others.
+    pub lineage: Option<GtidState>,
     /// How far it says that it is behind; of use only where there is no position.
     pub reported_lag: ReportedLag,
     /// The statement that grants what was missing to learn more, to be shown to the operator.
@@ -31,6 +33,7 @@ impl Report {
             access: Access::ReadWrite,
             following: Following::Unknown,
             position: None,
+            lineage: None,
             reported_lag: ReportedLag::Unsupported,
             missing_grant: None,
         }
@@ -39,6 +42,7 @@ impl Report {
 
 /// Which server answers, in which run; all parts empty if it can't say.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Identity {
     /// What a primary shares with all of its replicas and nobody else: PostgreSQL's
@@ -58,6 +62,11 @@ impl Identity {
             server: server.into(),
             run: run.into(),
         }
+    }
+
+    /// Tells whether this is the same server, in whichever run.
+    pub(crate) fn is_same_server(&self, other: &Self) -> bool {
+        (&self.system, &self.server) == (&other.system, &other.server)
     }
 }
 
@@ -94,6 +103,20 @@ pub enum ReportedLag {
 
 /// What an error says of the server that it came from.
 ///
+/// | class | PostgreSQL | MySQL, MariaDB | SQLite |
+/// |---|---|---|---|
+/// | `Death` | connection lost or refused; 57P01, 57P02, 57P04 and all else that ends the session | 2002, 2003, 2006, 2013, 1053, 1927, 4031 | the file is gone, I/O error |
+/// | `Load` | 53300 | 1040, 1203, 1226 | |
+/// | `Authentication` | 28P01, 28000 | 1044, 1045, 1129, 1130, 1862 | |
+/// | `Role` | 25006; 0A000, 25001, 55000 and XX000 of a standby | 1792; 1290 with `read-only` | a read-only session |
+/// | `Conflict` | 40001 of a standby that cancels a statement | | |
+/// | `Schema` | 42P01, 42703, 42883, 42704, 3F000; 22P02 of an enum | 1146, 1054, 1305, 1049 | no such table, column, function |
+/// | `Query` | all else | all else | all else |
+///
+/// Diesel shows no codes: its kind of the error decides where it has one, else how the message
+/// begins. PostgreSQL's messages are known in English (`lc_messages`), so elsewhere a lost
+/// connection and a refused write are told, the other classes are `Query`.
+///
 /// Only [`Death`](Self::Death) takes a replica out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -106,9 +129,11 @@ pub enum ErrorClass {
     Authentication,
     /// The server, its session or its transaction only reads: the statement has done nothing.
     Role,
-    /// A standby cancelled the read, because it stood in the way of what the primary had changed.
+    /// A standby cancelled the read, because it stood in the way of what the primary had changed;
+    /// the connection lives.
     Conflict,
-    /// A table, column, function or type is missing, which may not have been replicated yet.
+    /// A table, column, function, type or schema is missing, which may not have been replicated
+    /// yet.
     Schema,
     /// Anything else: the user's.
     Query,

@@ -5,12 +5,15 @@ use std::time::Duration;
 use diesel::backend::Backend;
 use diesel::connection::{Connection, LoadConnection};
 use diesel::r2d2::R2D2Connection;
-use diesel::result::{ConnectionResult, Error, QueryResult};
+use diesel::result::{ConnectionError, ConnectionResult, Error, QueryResult};
 
 use crate::cluster::Role;
-use crate::report::{Identity, Report};
+use crate::position::Position;
+use crate::report::{ErrorClass, Identity, Report};
 use crate::statement::Dialect;
 
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod class;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]
@@ -30,7 +33,7 @@ mod sqlite;
 /// # use setup::*; let mut conn = pool().get()?;
 /// fn down<C: ReplicatedConnection>(cluster: &Cluster<C>) -> Vec<String> {
 ///     let nodes = cluster.status().nodes;
-///     let down = nodes.into_iter().filter(|node| node.state == NodeState::Down);
+///     let down = nodes.into_iter().filter(|node| matches!(node.state, NodeState::Down { .. }));
 ///     down.map(|node| node.name).collect()
 /// }
 ///
@@ -79,9 +82,20 @@ pub trait ReplicatedConnection:
     /// # Errors
     ///
     /// As [`open`](Self::open).
-    fn open_probe(url: &str, timeout: Duration) -> ConnectionResult<Self> {
+    fn open_probe(url: &str, role: Role, timeout: Duration) -> ConnectionResult<Self> {
         let _ = timeout;
-        Self::open(url, Role::Primary)
+        Self::open(url, role)
+    }
+
+    /// Makes the session of a probe ready, after the user's customizer; as
+    /// [`open_probe`](Self::open_probe) where that can't be said at start-up.
+    ///
+    /// # Errors
+    ///
+    /// An error closes the connection and counts as a failed dial.
+    fn prepare_probe(&mut self, timeout: Duration) -> QueryResult<()> {
+        let _ = timeout;
+        Ok(())
     }
 
     /// Asks which server answers on this connection; once for each connection, and for each probe.
@@ -104,6 +118,18 @@ pub trait ReplicatedConnection:
     fn probe(&mut self) -> QueryResult<Report> {
         self.ping()?;
         Ok(Report::new(self.identify()?))
+    }
+
+    /// Asks the primary how far it has come: whoever has applied that misses nothing that was
+    /// committed before.
+    ///
+    /// In one round trip; after a unit of work that wrote, if somebody wants to write that down.
+    ///
+    /// # Errors
+    ///
+    /// An error leaves the position unknown.
+    fn committed_position(&mut self) -> QueryResult<Option<Position>> {
+        Ok(self.probe()?.position)
     }
 
     /// Asks the server how many statements it works on; only under
@@ -132,12 +158,18 @@ pub trait ReplicatedConnection:
         Ok(())
     }
 
-    /// Tells whether a server refused a statement because it, its session or its transaction
-    /// only reads, so that the statement has done nothing.
-    fn was_refused(error: &Error) -> bool;
+    /// Tells what an error of a statement says of the server.
+    ///
+    /// Never [`Load`](ErrorClass::Load) or [`Authentication`](ErrorClass::Authentication), which
+    /// only a dial meets.
+    fn class_of(error: &Error) -> ErrorClass;
 
-    /// Tells whether an error means that the connection is gone.
-    fn was_lost(error: &Error) -> bool;
+    /// Tells what a failed dial says of the server: `Death`, `Load`, `Authentication`, or `Query` for a
+    /// mistake that no waiting mends, such as a database that does not exist.
+    fn class_of_dial(error: &ConnectionError) -> ErrorClass {
+        let _ = error;
+        ErrorClass::Death
+    }
 
     /// Tells whether a failed single `INSERT`, `UPDATE`, `DELETE` or `MERGE` is known to have
     /// changed nothing.
@@ -167,16 +199,5 @@ pub trait ReplicatedConnection:
     fn ended_transaction(error: &Error) -> bool {
         let _ = error;
         false
-    }
-}
-
-/// Tells whether the message of a database error contains one of `parts`.
-///
-/// For what neither Diesel's kind nor a code tells; used last.
-#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
-fn message_has(error: &Error, parts: &[&str]) -> bool {
-    match error {
-        Error::DatabaseError(_, info) => parts.iter().any(|part| info.message().contains(part)),
-        _ => false,
     }
 }

@@ -13,6 +13,37 @@ pub struct GtidList {
     domains: BTreeMap<u32, Last>,
 }
 
+/// The last transaction of each server in each domain, of all that a MariaDB server has.
+///
+/// Of two servers that went apart each lacks something of this of the other, although their numbers
+/// go on alike. As read from `@@gtid_binlog_state`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GtidState {
+    last: BTreeMap<(u32, u32), u64>,
+}
+
+impl GtidState {
+    #[cfg_attr(not(feature = "mysql"), allow(dead_code))]
+    pub(crate) fn parse(text: &str) -> Result<Self, ParsePositionError> {
+        let mut last = BTreeMap::new();
+        let text = bounded(text)?.trim();
+        for gtid in text.split(',').filter(|_| !text.is_empty()) {
+            let (domain, Last { server, sequence }) = parse_gtid(gtid.trim())?;
+            let known = last.entry((domain, server)).or_insert(sequence);
+            *known = sequence.max(*known);
+        }
+        Ok(Self { last })
+    }
+
+    /// Tells whether the transactions of `list` are there, each from the server that it names.
+    pub(crate) fn includes(&self, list: &GtidList) -> bool {
+        list.domains.iter().all(|(domain, wanted)| {
+            let own = self.last.get(&(*domain, wanted.server));
+            own.is_some_and(|own| *own >= wanted.sequence)
+        })
+    }
+}
+
 /// The last transaction of a domain; ordered by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Last {

@@ -15,7 +15,7 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-pub use mariadb::GtidList;
+pub use mariadb::{GtidList, GtidState};
 pub use mysql::GtidSet;
 pub use postgres::WalPosition;
 use postgres::{normalised_lsn, parse_lsn, parse_system, parse_timeline};
@@ -57,6 +57,7 @@ impl Position {
     /// # Errors
     ///
     /// If one of the texts is not of that form.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
     pub(crate) fn parse_postgres_primary(
         system: &str,
         wal_file: &str,
@@ -76,6 +77,7 @@ impl Position {
     /// # Errors
     ///
     /// If one of the texts is not of that form.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
     pub(crate) fn parse_postgres_standby(
         system: &str,
         timeline: u32,
@@ -88,7 +90,8 @@ impl Position {
         }))
     }
 
-    /// Reads `@@gtid_binlog_pos` of a MariaDB primary or `@@gtid_slave_pos` of a replica.
+    /// Reads `@@gtid_binlog_pos` or `@@gtid_current_pos` of a MariaDB primary, or `@@gtid_slave_pos`
+    /// of a replica.
     ///
     /// # Errors
     ///
