@@ -56,6 +56,9 @@ pub enum Reason {
     NotCaughtUp,
     /// A replica was chosen.
     Distributed,
+    /// No replica is fresh enough, and [`Fallback::Stale`](crate::Fallback::Stale) takes one that
+    /// is not.
+    Stale,
     /// No replica is able to answer.
     NoReplica,
     /// No replica is known to be as fresh as the block asks.
@@ -79,6 +82,7 @@ impl fmt::Display for Reason {
             Self::Pinned => "the block's replica",
             Self::NotCaughtUp => "replicas may miss an own write",
             Self::Distributed => "distributed",
+            Self::Stale => "the least stale replica",
             Self::NoReplica => "no replica answers",
             Self::Lagging => "no replica is fresh enough",
         })
@@ -122,6 +126,10 @@ pub(crate) enum PinFacts {
     Current,
     /// Something was written since that the replica may miss.
     Behind,
+    /// Its data is older than this block accepts.
+    Late,
+    /// It does not answer any more.
+    Gone,
 }
 
 /// Whether replicas could answer.
@@ -131,6 +139,8 @@ pub(crate) enum ReplicaFacts {
     Fit,
     /// They may be asked, but may miss what the context wrote.
     Behind,
+    /// One at least answers, but none is known to be as fresh as is asked for.
+    Late,
     /// None may be asked.
     None,
 }
@@ -200,25 +210,20 @@ fn in_block(block: &BlockFacts, replicas: impl FnOnce() -> ReplicaFacts) -> Deci
     if block.used_primary {
         return primary(Reason::Stuck);
     }
-    let pin = match block.consistency {
-        // read by a block that asked for less: how far it lags is not known
-        Consistency::MaxLag(_) => PinFacts::None,
-        _ => block.pin,
-    };
-    match (pin, own_writes) {
+    match (block.pin, own_writes) {
         (PinFacts::Current, _) | (PinFacts::Behind, OwnWrites::OfThisBlock) => {
             return replica(Reason::Pinned);
         }
         (PinFacts::Behind, OwnWrites::OfTheContext) => return primary(Reason::NotCaughtUp),
-        (PinFacts::None, _) => {}
+        (PinFacts::Late, _) => return primary(Reason::Lagging),
+        // another replica may be older than what the block has read
+        (PinFacts::Gone, OwnWrites::OfTheContext) => return primary(Reason::NoReplica),
+        (PinFacts::Gone, OwnWrites::OfThisBlock) | (PinFacts::None, _) => {}
     }
     match (replicas(), own_writes) {
         (ReplicaFacts::Behind, OwnWrites::OfTheContext) => primary(Reason::NotCaughtUp),
+        (ReplicaFacts::Late, _) => primary(Reason::Lagging),
         (ReplicaFacts::None, _) => primary(Reason::NoReplica),
-        // how far a replica lags is not known yet, and unknown is infinite
-        (ReplicaFacts::Fit, _) if matches!(block.consistency, Consistency::MaxLag(_)) => {
-            primary(Reason::Lagging)
-        }
         (ReplicaFacts::Fit | ReplicaFacts::Behind, _) => replica(Reason::Distributed),
     }
 }

@@ -29,6 +29,12 @@ pub enum RoutedError {
         /// What the last attempt said, without secrets.
         cause: String,
     },
+    /// Two servers take writes, and neither has all that the other has: writes are refused until
+    /// one of them is stopped, made read-only or set to follow.
+    RoleConflict {
+        /// The names of the two.
+        nodes: String,
+    },
     /// No replica can answer, and [`Fallback::Error`](crate::Fallback::Error) forbids the primary.
     NoReplica {
         /// Each replica with its last error, without secrets.
@@ -85,6 +91,7 @@ impl RoutedError {
                 node: node(),
                 cause: cause(),
             },
+            "role_conflict" => Self::RoleConflict { nodes: node() },
             "no_replica" => Self::NoReplica { cause: cause() },
             "pool_timeout" => Self::PoolTimeout { node: node() },
             "fallback_limit" => Self::FallbackLimit { node: node() },
@@ -101,6 +108,7 @@ impl RoutedError {
     fn code(&self) -> &'static str {
         match self {
             Self::NoPrimary { .. } => "no_primary",
+            Self::RoleConflict { .. } => "role_conflict",
             Self::NoReplica { .. } => "no_replica",
             Self::PoolTimeout { .. } => "pool_timeout",
             Self::FallbackLimit { .. } => "fallback_limit",
@@ -116,6 +124,7 @@ impl RoutedError {
     fn node(&self) -> Option<&str> {
         match self {
             Self::NoPrimary { node, .. }
+            | Self::RoleConflict { nodes: node }
             | Self::PoolTimeout { node }
             | Self::FallbackLimit { node }
             | Self::ReadOnlyTransaction { node }
@@ -151,6 +160,11 @@ impl fmt::Display for RoutedError {
             Self::NoPrimary { node, cause } => {
                 write!(f, "the primary {node} cannot be reached: {cause}")
             }
+            Self::RoleConflict { nodes } => write!(
+                f,
+                "{nodes} both take writes and neither has all that the other has, so that \
+                 nothing is written; stop one of them or make it follow the other"
+            ),
             Self::NoReplica { cause } => write!(f, "no replica can answer: {cause}"),
             Self::PoolTimeout { node } => write!(
                 f,
@@ -248,6 +262,9 @@ mod tests {
             RoutedError::NoPrimary {
                 node: node(),
                 cause: cause(),
+            },
+            RoutedError::RoleConflict {
+                nodes: "n1 and n2".to_owned(),
             },
             RoutedError::NoReplica { cause: cause() },
             RoutedError::PoolTimeout { node: node() },

@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 
 use super::{Cluster, ClusterConfig, ConfigError, Inner};
 use crate::backend::ReplicatedConnection;
-use crate::event;
 use crate::node::Node;
 
 /// Why a cluster could not be started.
@@ -73,10 +72,12 @@ impl<C: ReplicatedConnection> Cluster<C> {
     /// Those that do not are logged by name and cause. A dial that hangs is left to its thread.
     pub(crate) fn look_around(&self) -> Result<(), ConnectError> {
         let timeout = self.settings().connect_timeout;
-        let dials: Vec<_> = self.nodes().map(dial_in_background).collect();
+        let members = self.members();
+        let dials: Vec<_> = members.nodes.iter().map(dial_in_background).collect();
         let deadline = Instant::now() + timeout;
-        let causes: Vec<(String, String)> = self
-            .nodes()
+        let causes: Vec<(String, String)> = members
+            .nodes
+            .iter()
             .zip(dials)
             .filter_map(|(node, dial)| {
                 let left = deadline.saturating_duration_since(Instant::now());
@@ -88,11 +89,11 @@ impl<C: ReplicatedConnection> Cluster<C> {
                 Some((node.name().to_string(), cause))
             })
             .collect();
-        if causes.len() == self.nodes().count() {
+        if causes.len() == members.nodes.len() {
             return Err(ConnectError::Unreachable(causes));
         }
         for (node, cause) in causes {
-            event::unreachable_at_start(&node, &cause);
+            self.events().unreachable_at_start(&node, &cause);
         }
         Ok(())
     }
@@ -105,7 +106,7 @@ fn dial_in_background<C: ReplicatedConnection>(
     let node = Arc::clone(node);
     thread::spawn(move || {
         // nobody listens any more if the dial took too long
-        let _ = sender.send(node.probe());
+        let _ = sender.send(node.look());
     });
     receiver
 }

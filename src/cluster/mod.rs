@@ -2,32 +2,53 @@
 
 mod config;
 mod connect;
+mod facts;
+mod learn;
+mod lend;
+mod look;
+mod members;
+mod monitor;
+mod operate;
+mod roles;
 mod select;
+#[cfg(feature = "serde")]
+mod serial;
+#[cfg(feature = "memcached")]
+mod shared_status;
 mod snapshot;
 mod status;
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, RwLock};
+
+use self::config::RolesFrom;
 use self::config::ValidConfig;
-#[cfg(feature = "postgres")]
-pub(crate) use self::config::with_option;
 pub use self::config::{
     ClusterConfig, ClusterMode, ConfigError, Consistency, Fallback, ImplicitContext, Mode,
     NodeConfig, Role,
 };
 pub(crate) use self::config::{NodeSettings, Settings};
+#[cfg(feature = "postgres")]
+pub(crate) use self::config::{with_option, with_parameter};
 pub use self::connect::ConnectError;
 pub(crate) use self::connect::shared;
+use self::learn::Lore;
+pub(crate) use self::lend::{NoReplica, Terms, Wait, Wanted};
+pub(crate) use self::members::Members;
+use self::members::Seat;
 pub use self::select::{Candidate, Select, Strategy};
-pub use self::status::{ClusterStatus, NodeState, NodeStatus};
+#[cfg(feature = "memcached")]
+pub use self::shared_status::SharedStatus;
+pub use self::status::{ClusterStatus, NodeStatus};
 use crate::backend::ReplicatedConnection;
-use crate::context::ClusterId;
-use crate::error::RoutedError;
-use crate::event;
-use crate::node::{Bell, Denial, Hooks, Lease, Node, Permit, Permits, Timing};
+use crate::context::{ClusterId, ClusterTag, Place};
+use crate::event::Events;
+use crate::node::{Acquaintance, Common, Era, Hooks, Lease, News, Node, Permits, Timing};
 use crate::statement::{Dialect, Learned, Rules, UnknownFunctions};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
@@ -50,74 +71,90 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 pub struct Cluster<C: ReplicatedConnection>(Arc<Inner<C>>);
 
 struct Inner<C: ReplicatedConnection> {
-    id: ClusterId,
+    place: Place,
     config: ValidConfig,
-    primary: Arc<Node<C>>,
-    replicas: Vec<Arc<Node<C>>>,
+    /// Read for each statement, replaced when a node or the primary changes.
+    members: RwLock<Arc<Members<C>>>,
+    lore: Mutex<Lore>,
     selector: Arc<dyn Select>,
-    bell: Arc<Bell>,
+    common: Common<C>,
     /// Reads that may be on the primary in place of replicas at once.
     fallback: Arc<Permits>,
-    hooks: Arc<Hooks<C>>,
     rules: Rules,
     learned: Learned,
     mode: AtomicU8,
     test_transactions: Arc<AtomicUsize>,
+    /// For the monitor, which takes it when it starts.
+    inbox: Mutex<Option<Receiver<News>>>,
+    /// The era of the primary's history, as the monitor has it.
+    era: AtomicU64,
+    /// When the nodes were first looked at.
+    started: Mutex<Option<Instant>>,
+    /// Every node has answered or failed once.
+    looked: AtomicBool,
+    /// When somebody last had the nodes looked at, where that is not done regularly.
+    refreshed: Mutex<Option<Instant>>,
+    /// Held while the replicas are replaced.
+    changing: Mutex<()>,
+    next_place: AtomicUsize,
 }
-
-/// Whether a caller waits for a connection that another one holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
-    No,
-    UntilCheckoutTimeout,
-}
-
-/// What came of choosing a replica.
-enum Pick<'a, C: ReplicatedConnection> {
-    Taken(&'a Arc<Node<C>>, Permit),
-    /// All that may be asked lend as much as they have.
-    Full,
-    /// The strategy wants none of them.
-    Refused,
-}
-
-/// Why no replica lent a connection: each with its reason.
-#[derive(Debug)]
-pub(crate) struct NoReplica(pub(crate) String);
 
 impl<C: ReplicatedConnection> Cluster<C> {
     /// Builds the cluster; does no I/O.
     pub(crate) fn new(config: ClusterConfig) -> Result<Self, ConfigError> {
         let config = config.validated(C::DIALECT)?;
-        event::started(&config.to_string());
         let settings = &config.settings;
-        let (bell, hooks) = (Arc::new(Bell::default()), Arc::new(Hooks::default()));
-        let timing = Timing::new(settings);
-        let node = |place, node: &NodeSettings, role| {
-            let (hooks, bell) = (Arc::clone(&hooks), Arc::clone(&bell));
-            Node::new(place, role, node.clone(), timing, hooks, bell)
+        let events = Events::new(settings.observer.clone());
+        events.started(&config.to_string());
+        let (news, inbox) = mpsc::channel();
+        let common = Common {
+            timing: Timing::new(settings),
+            health: settings.health(),
+            hooks: Arc::default(),
+            bell: Arc::default(),
+            events,
+            news,
         };
+        let primary = Node::new(0, Role::Primary, config.primary.clone(), &common);
+        let fallback = config.fallback_limit(primary.settings()).unwrap_or(0);
         let replicas = (1..)
             .zip(&config.replicas)
-            .map(|(place, replica)| node(place, replica, Role::Replica));
-        Ok(Self(Arc::new(Inner {
+            .map(|(place, replica)| Node::new(place, Role::Replica, replica.clone(), &common));
+        let nodes: Vec<_> = std::iter::once(primary).chain(replicas).collect();
+        let (tag, sticky_for) = (ClusterTag::of(&settings.name), settings.sticky_for);
+        let place = |replicas: Weak<Inner<C>>| Place {
             id: ClusterId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
-            primary: node(0, &config.primary, Role::Primary),
-            replicas: replicas.collect(),
-            selector: settings.strategy.selector(),
-            fallback: Permits::new(config.fallback_limit().unwrap_or(0), Arc::clone(&bell)),
-            rules: rules(settings, C::DIALECT),
+            tag,
+            sticky_for,
+            replicas,
+        };
+        let (selector, rules) = (settings.strategy.selector(), rules(settings, C::DIALECT));
+        let mode = AtomicU8::new(settings.mode as u8);
+        Ok(Self(Arc::new_cyclic(|weak| Inner {
+            place: place(weak.clone()),
+            next_place: AtomicUsize::new(nodes.len()),
+            members: RwLock::new(Arc::new(Members::new(nodes, Seat::Taken(0)))),
+            lore: Mutex::default(),
+            selector,
+            fallback: Permits::new(fallback, Arc::clone(&common.bell)),
+            rules,
             learned: Learned::default(),
-            mode: AtomicU8::new(settings.mode as u8),
+            mode,
             test_transactions: Arc::default(),
-            bell,
-            hooks,
+            era: AtomicU64::new(Era::default().number()),
+            started: Mutex::new(None),
+            looked: AtomicBool::new(false),
+            inbox: Mutex::new(Some(inbox)),
+            refreshed: Mutex::new(None),
+            changing: Mutex::new(()),
+            common,
             config,
         })))
     }
 
-    pub(crate) fn id(&self) -> ClusterId {
-        self.0.id
+    /// The cluster, as contexts know it.
+    pub(crate) fn place(&self) -> &Place {
+        &self.0.place
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -125,7 +162,11 @@ impl<C: ReplicatedConnection> Cluster<C> {
     }
 
     pub(crate) fn hooks(&self) -> &Hooks<C> {
-        &self.0.hooks
+        &self.0.common.hooks
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.0.common.events
     }
 
     pub(crate) fn rules(&self) -> &Rules {
@@ -145,169 +186,56 @@ impl<C: ReplicatedConnection> Cluster<C> {
     }
 
     pub(crate) fn has_replicas(&self) -> bool {
-        !self.0.replicas.is_empty()
+        self.0.members().has_replicas()
     }
 
-    /// The node at a place: 0 is the primary.
-    pub(crate) fn node(&self, place: usize) -> &Arc<Node<C>> {
-        match place.checked_sub(1) {
-            None => &self.0.primary,
-            Some(replica) => &self.0.replicas[replica],
-        }
+    /// The nodes as they are now.
+    pub(crate) fn members(&self) -> Arc<Members<C>> {
+        self.0.members()
     }
 
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Arc<Node<C>>> {
-        std::iter::once(&self.0.primary).chain(&self.0.replicas)
+    /// The era in which a write on this connection can be waited for, if it runs on the server whose
+    /// history is known.
+    pub(crate) fn era_of(&self, lease: &mut Lease<C>) -> Option<Era> {
+        let era = self.0.era();
+        // asked afterwards: a node is retired before another one's era begins
+        let known = lease.acquaintance == Acquaintance::Known && !lease.is_retired();
+        (era != Era::default() && known).then_some(era)
     }
 
-    /// Tells whether any replica may be asked.
-    pub(crate) fn any_replica_admits(&self, now: Instant) -> bool {
-        self.0.replicas.iter().any(|node| node.admits(now))
+    /// The name of the primary, or of what was meant to be it.
+    pub(crate) fn primary_name(&self) -> String {
+        let members = self.members();
+        let node = members.primary().or(members.nodes.first());
+        node.map_or_else(String::new, |node| node.name().to_string())
+    }
+}
+
+impl<C: ReplicatedConnection> Inner<C> {
+    fn members(&self) -> Arc<Members<C>> {
+        Arc::clone(&self.members.read())
     }
 
-    /// Changes at run time which statements are served, for maintenance and roll-back.
-    ///
-    /// It holds from the next statement on, inside blocks too, and in this process alone. A
-    /// transaction that has begun stays on its node.
-    ///
-    /// ```
-    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
-    /// # use setup::*; let mut conn = pool().get()?;
-    /// conn.cluster().set_mode(ClusterMode::ReadOnly);
-    /// let error = diesel::delete(posts::table).execute(&mut conn).unwrap_err();
-    /// assert_eq!(RoutedError::downcast(&error), Some(RoutedError::ReadOnlyMode));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn set_mode(&self, mode: ClusterMode) {
-        self.0.mode.store(mode as u8, Ordering::Relaxed);
+    fn era(&self) -> Era {
+        Era::numbered(self.era.load(Ordering::Acquire))
     }
 
-    /// Returns the mode set by [`set_mode`](Self::set_mode) or `ROUTED_MODE`.
-    pub fn mode(&self) -> ClusterMode {
-        let mode = self.0.mode.load(Ordering::Relaxed);
-        [ClusterMode::PrimaryOnly, ClusterMode::ReadOnly]
-            .into_iter()
-            .find(|candidate| *candidate as u8 == mode)
-            .unwrap_or_default()
-    }
-
-    /// Lends a connection to the primary, after waiting up to `checkout_timeout`.
-    pub(crate) fn lend_primary(&self) -> Result<Lease<C>, RoutedError> {
-        let node = &self.0.primary;
-        let deadline = self.deadline();
-        let name = || node.name().to_string();
-        let Some(permit) = node.permits().acquire(deadline) else {
-            return Err(RoutedError::PoolTimeout { node: name() });
-        };
-        node.lend(permit, deadline).map_err(|denial| match denial {
-            Denial::NotAnswering(cause) => RoutedError::NoPrimary {
-                node: name(),
-                cause,
-            },
-            Denial::Busy => RoutedError::PoolTimeout { node: name() },
-        })
-    }
-
-    /// Admits one more read to the primary in place of a replica.
-    pub(crate) fn admit_fallback(&self) -> Result<Option<Permit>, RoutedError> {
-        if !self.has_replicas() {
-            return Ok(None);
-        }
-        match self.0.fallback.acquire(self.deadline()) {
-            Some(permit) => Ok(Some(permit)),
-            None => Err(RoutedError::FallbackLimit {
-                node: self.0.primary.name().to_string(),
-            }),
-        }
-    }
-
-    /// Lends a connection to a replica.
-    ///
-    /// One that can't be reached is skipped for `quarantine`, a full one is passed over; when all
-    /// are full the first free connection is waited for. `only` narrows it to one node, for a
-    /// block that has read from it.
-    pub(crate) fn lend_replica(
-        &self,
-        only: Option<usize>,
-        wait: Wait,
-    ) -> Result<Lease<C>, NoReplica> {
-        let deadline = self.deadline();
-        let mut failed = vec![];
-        loop {
-            let now = Instant::now();
-            let mut open: Vec<&Arc<Node<C>>> = self.0.replicas.iter().collect();
-            open.retain(|node| {
-                let wanted = only.is_none_or(|only| only == node.place());
-                wanted && node.admits(now) && !failed.contains(&node.place())
-            });
-            if open.is_empty() {
-                return Err(self.no_replica());
-            }
-            let (node, permit) = match self.pick(&open) {
-                Pick::Taken(node, permit) => (node, permit),
-                Pick::Refused => return Err(NoReplica("the strategy chose none".to_owned())),
-                Pick::Full
-                    if wait == Wait::UntilCheckoutTimeout && self.one_frees(&open, deadline) =>
-                {
-                    continue;
-                }
-                Pick::Full => {
-                    let in_use = "all connections to replicas are in use".to_owned();
-                    return Err(NoReplica(in_use));
-                }
-            };
-            match node.lend(permit, deadline) {
-                Ok(lease) => return Ok(lease),
-                Err(_) => failed.push(node.place()),
-            }
-        }
-    }
-
-    /// Takes a permit of the node that the strategy chooses among those with a free one.
-    fn pick<'a>(&self, open: &[&'a Arc<Node<C>>]) -> Pick<'a, C> {
-        let mut left = open.to_vec();
-        while !left.is_empty() {
-            let candidates: Vec<_> = left.iter().map(|node| node.candidate()).collect();
-            let chosen = self.0.selector.select(&candidates);
-            let Some((place, node)) = chosen.and_then(|at| Some((at, *left.get(at)?))) else {
-                return Pick::Refused;
-            };
-            if let Some(permit) = node.permits().try_acquire() {
-                return Pick::Taken(node, permit);
-            }
-            left.remove(place);
-        }
-        Pick::Full
-    }
-
-    /// Waits until one of these nodes has a connection free; which one serves is asked anew then.
-    fn one_frees(&self, nodes: &[&Arc<Node<C>>], deadline: Instant) -> bool {
-        let free = || nodes.iter().any(|node| node.permits().any_free());
-        self.0
-            .bell
-            .wait_for(deadline, || free().then_some(()))
-            .is_some()
-    }
-
-    /// Says why no replica may be asked: each with its last error.
-    pub(crate) fn no_replica(&self) -> NoReplica {
-        let causes: Vec<String> = self
-            .0
-            .replicas
-            .iter()
-            .map(|node| match node.last_error() {
-                Some(error) => format!("{}: {error}", node.name()),
-                None => format!("{}: drained", node.name()),
-            })
-            .collect();
-        NoReplica(match causes.is_empty() {
-            true => "none is configured".to_owned(),
-            false => causes.join("; "),
-        })
+    fn publish(&self, members: Members<C>) {
+        let before = std::mem::replace(&mut *self.members.write(), Arc::new(members));
+        // the last of a removed node closes its connections: not under the lock
+        drop(before);
+        self.common.bell.ring();
     }
 
     fn deadline(&self) -> Instant {
-        Instant::now() + self.settings().checkout_timeout
+        Instant::now() + self.config.settings.checkout_timeout
+    }
+}
+
+impl<C: ReplicatedConnection> Drop for Inner<C> {
+    fn drop(&mut self) {
+        // the probers keep the channel open
+        let _ = self.common.news.send(News::Stop);
     }
 }
 

@@ -1,12 +1,22 @@
 //! A snapshot of the cluster, to print and to graph.
 
 use std::fmt;
+use std::time::Duration;
 
-use super::Role;
+use super::{ClusterMode, Role};
+use crate::node::NodeState;
+use crate::position::Position;
+use crate::report::Identity;
 
 /// What is known of a cluster at one moment.
 ///
 /// `Display` makes a table of it, for people; the fields are for graphs.
+///
+/// With the feature `serde` it is `Serialize`: an object with these fields under these names, in
+/// which what is not known is null. Times are seconds with a fraction; roles, states and positions
+/// are their texts (`"replica"`, `"read-only"`, `"mariadb:0-1-9"`), of a node that is down the
+/// word `"down"` alone; modes are written as in `ROUTED_MODE`. Nothing in it is secret, but names
+/// of nodes, and errors with host names, are not for everybody.
 ///
 /// ```
 /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
@@ -16,14 +26,20 @@ use super::Role;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ClusterStatus {
-    /// The primary first, then the replicas in the order of the configuration.
+    /// What the cluster is called.
+    pub name: String,
+    /// What it serves at present.
+    pub mode: ClusterMode,
+    /// The nodes in the order of the configuration, which calls the first one primary.
     pub nodes: Vec<NodeStatus>,
 }
 
 /// What is known of a node at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct NodeStatus {
     /// The node's name.
@@ -32,6 +48,23 @@ pub struct NodeStatus {
     pub role: Role,
     /// Whether it is asked.
     pub state: NodeState,
+    /// For how long it has been in that state.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "super::serial::seconds"))]
+    pub state_since: Duration,
+    /// How far a replica is behind, at most; `None` if that is not known, or it is down.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "super::serial::seconds"))]
+    pub lag: Option<Duration>,
+    /// How far it had come when it was last probed.
+    pub position: Option<Position>,
+    /// PostgreSQL: the timeline of that position.
+    pub timeline: Option<u32>,
+    /// How many statements the server works on, if the strategy asks for it.
+    pub load: Option<u32>,
+    /// How long ago it was last probed with success.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "super::serial::seconds"))]
+    pub last_probe_age: Option<Duration>,
+    /// Which server it is, in which run, as it said when it was last probed.
+    pub identity: Option<Identity>,
     /// Connections in use now.
     pub in_flight: u32,
     /// Connections open, in use or idle.
@@ -44,30 +77,8 @@ pub struct NodeStatus {
     pub writes: u64,
     /// Failures to reach it.
     pub errors: u64,
-    /// The last failure to reach it, without secrets.
+    /// The last failure to reach it, or why it is refused; without secrets.
     pub last_error: Option<String>,
-}
-
-/// Whether a node is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NodeState {
-    /// Nothing speaks against it.
-    Up,
-    /// It could not be reached, and is tried again after `quarantine`.
-    Down,
-    /// Its weight is 0: it is never asked.
-    Drained,
-}
-
-impl fmt::Display for NodeState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Drained => "drained",
-        })
-    }
 }
 
 impl fmt::Display for ClusterStatus {
@@ -76,16 +87,19 @@ impl fmt::Display for ClusterStatus {
         let width = width.unwrap_or(0).max("node".len());
         writeln!(
             f,
-            "{:width$}  role     state    in use  open      reads     writes  errors",
+            "{:width$}  role     state           for     lag  in use  open      reads     writes  errors",
             "node"
         )?;
         for node in &self.nodes {
+            let lag = node.lag.map_or("-".to_owned(), seconds);
             writeln!(
                 f,
-                "{:width$}  {:8} {:8} {:6} {:5} {:10} {:10} {:7}",
+                "{:width$}  {:8} {:9} {:>8} {:>7} {:7} {:5} {:10} {:10} {:7}",
                 node.name,
                 node.role.to_string(),
                 node.state,
+                seconds(node.state_since),
+                lag,
                 node.in_flight,
                 node.open,
                 node.reads,
@@ -95,4 +109,8 @@ impl fmt::Display for ClusterStatus {
         }
         Ok(())
     }
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
 }

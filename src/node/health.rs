@@ -6,7 +6,8 @@
 //!    |        v        v
 //!    +------ Down { until }     only a passed probe ends it
 //! ```
-//! `ReadOnly` is a primary that refuses writes; `Drained` is the operator's word and wins.
+//! `ReadOnly` is a primary that refuses writes; `Refused` is a server that is no replica of the
+//! primary; `Drained` is the operator's word and wins.
 //!
 //! *Replicas.* Death opens the circuit at once; the quarantine doubles with each failed attempt.
 //! A node that is back, or in another life, may be in its own past: it is `Up` only when it has
@@ -24,15 +25,13 @@ mod change;
 mod event;
 mod pace;
 #[cfg(test)]
-mod random;
-#[cfg(test)]
 mod tests;
 mod view;
 
 use std::time::{Duration, Instant};
 
 pub use change::NodeState;
-pub(crate) use change::{Cause, Change};
+pub(crate) use change::{Cause, Change, Refusal};
 use event::Verdict;
 pub(crate) use event::{Event, Evidence, Failure};
 pub(crate) use pace::Jitter;
@@ -95,9 +94,10 @@ impl Watch {
 pub(crate) struct Health {
     settings: HealthSettings,
     role: Role,
-    /// Never `Drained`, which lies over the other states.
+    /// Never `Drained` or `Refused`, which lie over the other states.
     state: NodeState,
     drained: bool,
+    refusal: Option<Refusal>,
     /// When the visible state began.
     since: Instant,
     life: Option<Life>,
@@ -123,6 +123,7 @@ impl Health {
             role,
             state: NodeState::Unknown,
             drained: false,
+            refusal: None,
             since: now,
             life: None,
             heard: None,
@@ -155,9 +156,11 @@ impl Health {
     }
 
     fn visible(&self) -> NodeState {
-        match self.drained {
-            true => NodeState::Drained,
-            false => self.state,
+        match (self.drained, self.refusal) {
+            (true, _) => NodeState::Drained,
+            // a server that does not answer is no server of another system for now
+            (_, Some(_)) if !self.is_down() => NodeState::Refused,
+            _ => self.state,
         }
     }
 
@@ -203,6 +206,19 @@ impl Health {
                 Some(Cause::Resumed)
             }
             Event::RoleChanged(role) => self.change_role(role, at),
+            Event::Refused(refusal) if self.refusal == Some(refusal) => None,
+            Event::Refused(refusal) => {
+                self.refusal = Some(refusal);
+                Some(Cause::Refused(refusal))
+            }
+            Event::Accepted if self.refusal.is_none() => None,
+            Event::Accepted => {
+                self.refusal = None;
+                match self.is_down() {
+                    true => Some(Cause::Accepted),
+                    false => Some(self.come_back(Cause::Accepted, at)),
+                }
+            }
         }
     }
 

@@ -8,8 +8,6 @@
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod world;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -47,6 +45,16 @@ pub(crate) struct Source {
 /// A stretch of history without a break; comparisons across a break mean nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Era(u64);
+
+impl Era {
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn numbered(number: u64) -> Self {
+        Self(number)
+    }
+}
 
 /// Where the primary stood, and when.
 #[derive(Debug, Default)]
@@ -171,15 +179,8 @@ impl History {
         }
     }
 
-    /// Returns the era in which a write that just ended on `source` can be waited for.
-    ///
-    /// While [`era`](Self::era) is still the same, a replica whose standing
-    /// [includes](Standing::includes) the instant at which the write ended has applied it.
-    pub(crate) fn era_of(&self, source: &Source) -> Option<Era> {
-        (self.source.as_ref() == Some(source)).then_some(self.era)
-    }
-
-    /// Returns the present era.
+    /// Returns the present era: while it is the same, a replica whose standing
+    /// [includes](Standing::includes) the instant at which a write on the primary ended has it.
     pub(crate) fn era(&self) -> Era {
         self.era
     }

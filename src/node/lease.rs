@@ -9,6 +9,7 @@ use diesel::r2d2::PooledConnection;
 
 use super::{Fate, Node, NodeConnection, NodeManager, Permit};
 use crate::backend::ReplicatedConnection;
+use crate::cluster::Role;
 
 /// What a lease has taken on that must not reach the next borrower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,31 @@ pub(crate) enum Tenancy {
     Broken,
 }
 
+/// Where an answer came from: a node, on a connection opened then.
+pub(crate) struct Origin<C: ReplicatedConnection> {
+    pub(crate) node: Arc<Node<C>>,
+    opened: Instant,
+}
+
+impl<C: ReplicatedConnection> Origin<C> {
+    /// Notes that the connection was lost in the middle of a statement.
+    pub(crate) fn died(&self) {
+        self.node.died(self.opened);
+    }
+}
+
+/// Whether a connection leads to the server that the node's probes have met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Acquaintance {
+    Known,
+    /// The same server in another run. It may be in its own past, which would be too old even for
+    /// those who need nothing: they may have been told that every replica has what they wrote.
+    Reborn,
+    /// Another server: behind the URL of the node there may be several, and what is known of the
+    /// node does not hold for it.
+    Stranger,
+}
+
 /// A node's connection in the hands of one handle; goes back, or is closed, when dropped.
 pub(crate) struct Lease<C: ReplicatedConnection> {
     node: Arc<Node<C>>,
@@ -35,6 +61,8 @@ pub(crate) struct Lease<C: ReplicatedConnection> {
     pub(crate) instrumented: bool,
     /// The handle's size of the statement cache is on it.
     pub(crate) cache_resized: bool,
+    /// Whether what is known of the node holds for this connection.
+    pub(crate) acquaintance: Acquaintance,
     /// Given back after the connection, so that whoever gets it finds a connection free.
     _permit: Permit,
     /// A read that came here because no replica answers is counted while it lasts.
@@ -46,6 +74,7 @@ impl<C: ReplicatedConnection> Lease<C> {
         node: Arc<Node<C>>,
         pooled: PooledConnection<NodeManager<C>>,
         permit: Permit,
+        acquaintance: Acquaintance,
     ) -> Self {
         Self {
             node,
@@ -53,6 +82,7 @@ impl<C: ReplicatedConnection> Lease<C> {
             tenancy: Tenancy::Clean,
             instrumented: false,
             cache_resized: false,
+            acquaintance,
             _permit: permit,
             admission: None,
         }
@@ -84,6 +114,25 @@ impl<C: ReplicatedConnection> Lease<C> {
         let result = f(self.connection());
         self.tenancy = tenancy;
         result
+    }
+
+    /// Where an answer on this connection comes from.
+    pub(crate) fn origin(&mut self) -> Origin<C> {
+        Origin {
+            opened: self.inner().opened,
+            node: Arc::clone(&self.node),
+        }
+    }
+
+    /// The role that the session was prepared for.
+    pub(crate) fn role(&mut self) -> Role {
+        self.inner().term.role()
+    }
+
+    /// Tells whether the node is used as something else by now.
+    pub(crate) fn is_retired(&mut self) -> bool {
+        let present = self.node.term();
+        self.inner().term != present
     }
 
     /// Notes that nobody else may get the connection.
@@ -119,7 +168,7 @@ impl<C: ReplicatedConnection> Drop for Lease<C> {
         let given_back = catch_unwind(AssertUnwindSafe(|| {
             // closed unless everything below says otherwise, also by a panic
             self.inner().fate = Fate::Close;
-            if clean && !self.inner().in_transaction() {
+            if clean && !self.is_retired() && !self.inner().in_transaction() {
                 self.take_off();
                 let inner = self.inner();
                 inner.fate = Fate::Keep;

@@ -1,44 +1,82 @@
 //! One server: its pool of connections, who may have one, and whether it answers.
 
-mod circuit;
-#[allow(dead_code)]
+mod checkout;
+mod dialer;
 mod health;
-#[allow(dead_code)]
 mod history;
+mod hooks;
+mod knowledge;
 mod lease;
 mod manager;
 mod permits;
+mod prober;
+mod term;
 #[cfg(all(test, feature = "sqlite"))]
 mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use r2d2::{NopErrorHandler, Pool, PooledConnection};
-use scheduled_thread_pool::ScheduledThreadPool;
+use r2d2::{NopErrorHandler, Pool};
+use scheduled_thread_pool::{OnPoolDropBehavior, ScheduledThreadPool};
 
-use self::circuit::{Change, Circuit};
-pub(crate) use self::lease::{Lease, Tenancy};
-use self::manager::Dials;
+pub(crate) use self::checkout::Denial;
+pub(crate) use self::dialer::DialError;
+use self::dialer::{Dialer, Dials, Stage};
+pub use self::health::NodeState;
+pub(crate) use self::health::{Change, Event, Evidence, HealthSettings, Refusal, Watch};
+use self::health::{Dialler, Health};
+pub(crate) use self::history::{Era, Freshness, History, Life, Recorded, Source};
+pub(crate) use self::hooks::Hooks;
+pub(crate) use self::knowledge::{Has, Known};
+pub(crate) use self::lease::{Acquaintance, Lease, Origin, Tenancy};
 use self::manager::Releaser;
-pub(crate) use self::manager::{Fate, Hooks, NodeConnection, NodeManager};
+pub(crate) use self::manager::{Fate, NodeConnection, NodeManager};
 pub(crate) use self::permits::{Bell, Permit, Permits};
+pub(crate) use self::prober::{Answer, Ask, Numbers, Prober, Share};
+use self::term::{PresentTerm, Term};
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{Candidate, NodeSettings, Role, Settings};
-use crate::event;
+use crate::cluster::{NodeSettings, Role, Settings};
+use crate::event::Events;
+use crate::report::Report;
 
 /// How long an unused node connection stays open.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What the monitor of a cluster is told.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// A probe has passed or failed.
+    Answer(Box<Answer>),
+    /// Something happened that makes a closer look worth while.
+    Alarm,
+    /// Somebody waits for every node to be probed.
+    Check,
+    /// The nodes have changed.
+    Members,
+    /// The cluster is gone.
+    Stop,
+}
+
+/// The parts of a node that all nodes of a cluster have in common.
+pub(crate) struct Common<C> {
+    pub(crate) timing: Timing,
+    pub(crate) health: HealthSettings,
+    pub(crate) hooks: Arc<Hooks<C>>,
+    pub(crate) bell: Arc<Bell>,
+    pub(crate) events: Events,
+    pub(crate) news: Sender<News>,
+}
 
 /// The waits of the configuration that concern a node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     connect_timeout: Duration,
     validate_after: Duration,
-    quarantine: Duration,
 }
 
 impl Timing {
@@ -46,34 +84,29 @@ impl Timing {
         Self {
             connect_timeout: settings.connect_timeout,
             validate_after: settings.validate_after,
-            quarantine: settings.quarantine,
         }
     }
 }
 
 /// One server of the cluster.
 pub(crate) struct Node<C: ReplicatedConnection> {
-    /// Its place in the cluster: 0 is the primary.
+    /// Tells it from all nodes that the cluster has or had.
     place: usize,
-    role: Role,
-    settings: NodeSettings,
+    /// What the configuration calls it.
+    configured: Role,
+    settings: Arc<NodeSettings>,
     timing: Timing,
     pool: Pool<NodeManager<C>>,
-    dials: Arc<Dials>,
+    dialer: Dialer<C>,
     permits: Arc<Permits>,
-    state: Mutex<State>,
+    known: Mutex<Known>,
+    /// As `known` had it last: read for each statement of a block.
+    gone: AtomicBool,
+    events: Events,
+    news: Sender<News>,
     reads: AtomicU64,
     writes: AtomicU64,
     errors: AtomicU64,
-}
-
-/// What is known of the server; changes only when something happens to it.
-#[derive(Debug, Default)]
-struct State {
-    circuit: Circuit,
-    /// Connections that were last proven before this moment are pinged before they are lent.
-    last_loss: Option<Instant>,
-    last_error: Option<Arc<str>>,
 }
 
 impl<C: ReplicatedConnection> Node<C> {
@@ -81,65 +114,63 @@ impl<C: ReplicatedConnection> Node<C> {
         place: usize,
         role: Role,
         settings: NodeSettings,
-        timing: Timing,
-        hooks: Arc<Hooks<C>>,
-        bell: Arc<Bell>,
+        common: &Common<C>,
     ) -> Arc<Self> {
-        let dials = Arc::new(Dials::default());
-        let manager = NodeManager {
-            node: settings.clone(),
-            role,
-            hooks: Arc::clone(&hooks),
-            dials: Arc::clone(&dials),
+        let settings = Arc::new(settings);
+        let timing = common.timing;
+        let dialer = Dialer {
+            node: Arc::clone(&settings),
+            term: Arc::new(PresentTerm::new(role)),
+            hooks: Arc::clone(&common.hooks),
+            dials: Arc::new(Dials::default()),
+            connect_timeout: timing.connect_timeout,
         };
-        // one thread a node and never a shared one: a host that swallows packets would
-        // keep the dials of all others waiting
-        let pool = Pool::builder()
-            .max_size(settings.pool_size)
-            .min_idle(Some(0))
-            .idle_timeout(Some(IDLE_TIMEOUT))
-            .max_lifetime(None)
-            .test_on_check_out(false)
-            .connection_timeout(timing.connect_timeout)
-            // r2d2's own handler logs the text of the error
-            .error_handler(Box::new(NopErrorHandler))
-            .connection_customizer(Box::new(Releaser(hooks)))
-            .thread_pool(Arc::new(ScheduledThreadPool::new(1)))
-            .build_unchecked(manager);
-        Arc::new(Self {
-            permits: Permits::new(settings.pool_size, bell),
+        let pool = pool_of(&dialer);
+        let node = Arc::new(Self {
+            permits: Permits::new(settings.pool_size(role), Arc::clone(&common.bell)),
+            known: Mutex::new(Known::new(Health::new(role, common.health, Instant::now()))),
             place,
-            role,
+            configured: role,
+            pool,
             settings,
             timing,
-            pool,
-            dials,
-            state: Mutex::default(),
+            dialer,
+            gone: AtomicBool::new(false),
+            events: common.events.clone(),
+            news: common.news.clone(),
             reads: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             errors: AtomicU64::new(0),
-        })
+        });
+        if node.settings.weight == 0 && role == Role::Replica {
+            // it was configured so, which is no news
+            node.known.lock().on(Event::Drained, Instant::now());
+        }
+        node
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.settings.name
     }
 
+    pub(crate) fn settings(&self) -> &NodeSettings {
+        &self.settings
+    }
+
     pub(crate) fn role(&self) -> Role {
-        self.role
+        self.term().role()
+    }
+
+    fn term(&self) -> Term {
+        self.dialer.term.get()
+    }
+
+    pub(crate) fn configured(&self) -> Role {
+        self.configured
     }
 
     pub(crate) fn place(&self) -> usize {
         self.place
-    }
-
-    pub(crate) fn weight(&self) -> u32 {
-        self.settings.weight
-    }
-
-    /// What a strategy is told of the node.
-    pub(crate) fn candidate(&self) -> Candidate<'_> {
-        Candidate::new(&self.settings.name, self.settings.weight, self.in_flight())
     }
 
     pub(crate) fn in_flight(&self) -> u32 {
@@ -150,142 +181,153 @@ impl<C: ReplicatedConnection> Node<C> {
         &self.permits
     }
 
-    /// Tells whether the node may be asked: not drained and not in quarantine.
-    pub(crate) fn admits(&self, now: Instant) -> bool {
-        self.settings.weight > 0 && self.state.lock().circuit.admits(now)
+    /// What is known of the server.
+    pub(crate) fn known(&self) -> parking_lot::MutexGuard<'_, Known> {
+        self.known.lock()
+    }
+
+    /// Tells whether the node may be asked for a read that accepts data of this age, if it says so.
+    pub(crate) fn admits(&self, limit: Option<Duration>, now: Instant) -> bool {
+        self.known.lock().health.admits(limit, now)
+    }
+
+    /// Tells, without a lock, whether a statement should rather not go on here.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    /// Tells whether a caller may dial the server.
+    pub(crate) fn may_dial(&self, now: Instant) -> bool {
+        self.known.lock().health.may_dial(Dialler::Caller, now)
+    }
+
+    /// Tells whether the monitor may probe the server.
+    pub(crate) fn may_probe(&self, now: Instant) -> bool {
+        self.known.lock().health.may_dial(Dialler::Monitor, now)
+    }
+
+    /// Tells whether the server's load, as it was last asked for, is older than `life`.
+    pub(crate) fn wants_load(&self, life: Duration, now: Instant) -> bool {
+        let numbers = self.known.lock().numbers;
+        numbers.is_none_or(|(_, asked)| now.saturating_duration_since(asked) >= life)
+    }
+
+    /// Uses the server in a role from now on: what was opened before is closed, unused connections
+    /// at once and those in use at the end of their statement.
+    pub(crate) fn begin_term(&self, role: Role, now: Instant) {
+        self.dialer.term.begin(role);
+        self.permits.resize(self.settings.pool_size(role));
+        self.note(Event::RoleChanged(role), now);
+        let open: Vec<_> = std::iter::from_fn(|| self.pool.try_get()).collect();
+        for mut pooled in open {
+            if pooled.term != self.term() {
+                pooled.fate = Fate::Close;
+            }
+        }
+    }
+
+    /// Starts a thread that probes the server and hands each answer to the monitor.
+    pub(crate) fn prober(
+        &self,
+        number: u64,
+        timeout: Duration,
+        share: Share,
+    ) -> std::io::Result<Prober> {
+        let news = self.news.clone();
+        let reply = move |answer| {
+            // a cluster that is gone wants no answers
+            let _ = news.send(News::Answer(Box::new(answer)));
+        };
+        Prober::start(
+            self.dialer.clone(),
+            self.place,
+            number,
+            timeout,
+            share,
+            reply,
+        )
     }
 
     /// Dials once, outside the pool, and says what went wrong.
-    pub(crate) fn probe(&self) -> Result<(), String> {
-        let manager = NodeManager::<C> {
-            node: self.settings.clone(),
-            role: self.role,
-            hooks: Arc::default(),
-            dials: Arc::default(),
-        };
-        manager.dial().map(drop)
-    }
-
-    /// Lends a connection under a permit, before `deadline`.
-    pub(crate) fn lend(
-        self: &Arc<Self>,
-        permit: Permit,
-        deadline: Instant,
-    ) -> Result<Lease<C>, Denial> {
-        let asked = Instant::now();
-        let mut heard = asked;
-        loop {
-            let patience = deadline.min(heard + self.timing.connect_timeout);
-            let left = patience.saturating_duration_since(Instant::now());
-            let Ok(mut pooled) = self.dials.wait(|| self.pool.get_timeout(left)) else {
-                let now = Instant::now();
-                if now < deadline && self.dials.succeeded_since(heard) {
-                    heard = now;
-                    continue;
-                }
-                return Err(self.waited_in_vain(heard));
-            };
-            match self.admit(&mut pooled, asked) {
-                Admission::Lend => {
-                    self.reached(pooled.proven);
-                    return Ok(Lease::new(Arc::clone(self), pooled, permit));
-                }
-                Admission::Discard => pooled.fate = Fate::Close,
-                Admission::Failed(cause) => {
-                    pooled.fate = Fate::Close;
-                    drop(pooled);
-                    return Err(Denial::NotAnswering(self.unreachable(cause)));
-                }
-            }
-        }
-    }
-
-    /// Only silence for a whole `connect_timeout` says that the server is gone.
-    fn waited_in_vain(&self, heard: Instant) -> Denial {
-        let timeout = self.timing.connect_timeout;
-        if heard.elapsed() < timeout || self.dials.succeeded_since(heard) {
-            return Denial::Busy;
-        }
-        Denial::NotAnswering(self.unreachable(format!("no answer within {timeout:?}")))
-    }
-
-    fn admit(&self, pooled: &mut PooledConnection<NodeManager<C>>, asked: Instant) -> Admission {
-        let now = Instant::now();
-        let NodeConnection {
-            link,
-            opened,
-            proven,
-            used,
-            expires,
-            fate,
-            ..
-        } = &mut **pooled;
-        let conn = match link {
-            Ok(conn) => conn,
-            // neither a failure from before this checkout nor a dial that was not made says
-            // anything of the node now
-            Err(_) if *opened < asked || *fate == Fate::Close => return Admission::Discard,
-            Err(cause) => return Admission::Failed(cause.clone()),
-        };
-        if now >= *expires {
-            return Admission::Discard;
-        }
-        let lost = self.state.lock().last_loss;
-        let doubtful = now.duration_since(*used) >= self.timing.validate_after
-            || lost.is_some_and(|lost| *proven <= lost);
-        if doubtful {
-            if conn.ping().is_err() {
-                self.lost();
-                return Admission::Discard;
-            }
-            *proven = now;
-        }
-        *used = Instant::now();
-        Admission::Lend
+    pub(crate) fn look(&self) -> Result<(), String> {
+        let dialled = self.dialer.dial(dialer::Purpose::Statements);
+        dialled
+            .map(|dialled| self.dialer.close(dialled.conn))
+            .map_err(|error| error.cause)
     }
 
     /// Notes that a connection broke: those opened before this moment are pinged before use.
     pub(crate) fn lost(&self) {
-        self.state.lock().last_loss = Some(Instant::now());
+        self.known.lock().last_loss = Some(Instant::now());
+        self.alarm();
     }
 
-    /// Notes that a connection was lost in the middle of a statement: the server is taken for gone.
-    pub(crate) fn died(&self) {
-        self.unreachable("the connection was lost".to_owned());
-    }
-
-    /// Notes that the server answered nothing or refused; a replica's circuit opens.
-    pub(crate) fn unreachable(&self, cause: String) -> String {
+    /// Notes that a connection opened then was lost in the middle of a statement.
+    pub(crate) fn died(&self, opened: Instant) {
         self.errors.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
-        let change = {
-            let mut state = self.state.lock();
-            state.last_error = Some(cause.as_str().into());
-            state.last_loss = Some(now);
-            match self.role {
-                // pooled connections of the primary stay in use whatever a dial says
-                Role::Primary => Change::None,
-                Role::Replica => state.circuit.open(now, self.timing.quarantine),
-            }
-        };
-        if change == Change::Opened {
-            event::node_down(&self.settings.name, &cause, self.timing.quarantine);
+        {
+            let lost = DialError::death("the connection was lost".to_owned());
+            self.known.lock().failed(&lost, now);
         }
-        cause
+        self.note(Event::ConnectionLost { opened }, now);
+        self.alarm();
     }
 
-    /// Notes that the server has answered at this moment.
-    fn reached(&self, proven: Instant) {
-        let change = {
-            let mut state = self.state.lock();
-            match state.last_loss.is_some_and(|lost| proven <= lost) {
-                true => Change::None,
-                false => state.circuit.close(),
-            }
-        };
-        if change == Change::Closed {
-            event::node_up(&self.settings.name);
+    /// Notes that a dial that began then has failed.
+    fn unreachable(&self, began: Instant, error: DialError) -> DialError {
+        self.errors.fetch_add(1, Ordering::Relaxed);
+        let now = Instant::now();
+        let failure = error.failure();
+        let is_new = self.known.lock().failed(&error, now);
+        if is_new && error.stage == Stage::Preparing {
+            self.events.not_ready(self.name(), &error.cause);
         }
+        self.note(Event::DialFailed { began, failure }, now);
+        self.alarm();
+        error
+    }
+
+    /// Takes in what the server said when it was asked at `sent`.
+    pub(crate) fn heard(&self, sent: Instant, report: Report, numbers: Option<Numbers>) {
+        let missing = self.known.lock().heard(sent, report, numbers);
+        if let Some(grant) = missing {
+            self.events.missing_grant(self.name(), grant);
+        }
+    }
+
+    /// Takes in how far the server has come, asked on a connection that leads to it.
+    pub(crate) fn has_come(&self, report: Report, sent: Instant) {
+        self.known.lock().has_come(report, sent);
+    }
+
+    /// Notes that a probe failed that was sent then.
+    pub(crate) fn probe_failed(&self, sent: Instant, error: DialError, now: Instant) {
+        self.errors.fetch_add(1, Ordering::Relaxed);
+        self.known.lock().failed(&error, now);
+        self.note(Event::ProbeFailed(error.failure()), now);
+        // whoever sees that it was asked also sees what that made of it
+        self.known.lock().asked = Some(sent);
+    }
+
+    /// Takes in what happened, and tells of what it changed.
+    pub(crate) fn note(&self, event: Event, at: Instant) {
+        let (change, last_error) = {
+            let mut known = self.known.lock();
+            let change = known.on(event, at);
+            self.gone.store(known.is_gone(), Ordering::Relaxed);
+            (change, known.last_error())
+        };
+        if let Some(change) = change {
+            self.events
+                .node_changed(self.name(), self.role(), &change, last_error.as_deref());
+        }
+    }
+
+    /// Asks the monitor for a closer look.
+    pub(crate) fn alarm(&self) {
+        // without a monitor nobody listens
+        let _ = self.news.send(News::Alarm);
     }
 
     pub(crate) fn count(&self, use_: Use) {
@@ -294,16 +336,6 @@ impl<C: ReplicatedConnection> Node<C> {
             Use::Write => &self.writes,
         };
         counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The last error of the node, without secrets.
-    pub(crate) fn last_error(&self) -> Option<Arc<str>> {
-        self.state.lock().last_error.clone()
-    }
-
-    /// Tells whether the last thing known of the node is that it does not answer.
-    pub(crate) fn is_down(&self) -> bool {
-        self.state.lock().circuit.is_open()
     }
 
     /// Statements answered as (reads, writes, errors).
@@ -319,26 +351,33 @@ impl<C: ReplicatedConnection> Node<C> {
     }
 }
 
+/// The pool of one server.
+fn pool_of<C: ReplicatedConnection>(dialer: &Dialer<C>) -> Pool<NodeManager<C>> {
+    // one thread a node and never a shared one: a host that swallows packets would keep the dials
+    // of all others waiting; it ends with the pool, not when r2d2 next looks for idle connections
+    let thread = ScheduledThreadPool::builder()
+        .num_threads(1)
+        .on_drop_behavior(OnPoolDropBehavior::DiscardPendingScheduled)
+        .build();
+    Pool::builder()
+        .max_size(dialer.node.largest_pool())
+        .min_idle(Some(0))
+        .idle_timeout(Some(IDLE_TIMEOUT))
+        .max_lifetime(None)
+        .test_on_check_out(false)
+        .connection_timeout(dialer.connect_timeout)
+        // r2d2's own handler logs the text of the error
+        .error_handler(Box::new(NopErrorHandler))
+        .connection_customizer(Box::new(Releaser(dialer.clone())))
+        .thread_pool(Arc::new(thread))
+        .build_unchecked(NodeManager(dialer.clone()))
+}
+
 /// What a statement was to the node that answered it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
     Read,
     Write,
-}
-
-/// Why a node lent no connection although it had a permit to give.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Denial {
-    /// The server refuses or is silent; a replica's circuit is open now.
-    NotAnswering(String),
-    /// It was not long enough to tell.
-    Busy,
-}
-
-enum Admission {
-    Lend,
-    Discard,
-    Failed(String),
 }
 
 impl<C: ReplicatedConnection> fmt::Debug for Node<C> {

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Rung whenever a permit of any node of the cluster comes back.
+/// Rung whenever a permit of any node of the cluster comes back, and when it has become known who
+/// may be asked.
 ///
 /// One for all nodes, so that a caller can wait for the first free connection of several.
 #[derive(Debug, Default)]
@@ -42,7 +43,8 @@ impl Bell {
         got
     }
 
-    fn ring(&self) {
+    /// Wakes those who wait, to look again.
+    pub(crate) fn ring(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             // a waiter that has looked but does not sleep yet holds the lock
             drop(self.lock.lock());
@@ -54,26 +56,32 @@ impl Bell {
 /// A number of permits and the bell that tells when one comes back.
 #[derive(Debug)]
 pub(crate) struct Permits {
-    size: u32,
-    free: AtomicU32,
+    limit: AtomicU32,
+    taken: AtomicU32,
     bell: Arc<Bell>,
 }
 
 impl Permits {
-    pub(crate) fn new(size: u32, bell: Arc<Bell>) -> Arc<Self> {
+    pub(crate) fn new(limit: u32, bell: Arc<Bell>) -> Arc<Self> {
         Arc::new(Self {
-            size,
-            free: AtomicU32::new(size),
+            limit: AtomicU32::new(limit),
+            taken: AtomicU32::new(0),
             bell,
         })
     }
 
+    /// Changes how many there are; those that are out stay out.
+    pub(crate) fn resize(&self, limit: u32) {
+        self.limit.store(limit, Ordering::SeqCst);
+        self.bell.ring();
+    }
+
     /// Takes a permit if one is free.
     pub(crate) fn try_acquire(self: &Arc<Self>) -> Option<Permit> {
-        self.free
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |free| {
-                free.checked_sub(1)
-            })
+        let limit = self.limit.load(Ordering::SeqCst);
+        let more = |taken| (taken < limit).then_some(taken + 1);
+        self.taken
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, more)
             .ok()
             .map(|_| Permit(Arc::clone(self)))
     }
@@ -86,12 +94,12 @@ impl Permits {
 
     /// Tells whether one is free, which may have changed by the time it is asked for.
     pub(crate) fn any_free(&self) -> bool {
-        self.free.load(Ordering::SeqCst) > 0
+        self.taken.load(Ordering::SeqCst) < self.limit.load(Ordering::SeqCst)
     }
 
     /// How many permits are out.
     pub(crate) fn taken(&self) -> u32 {
-        self.size - self.free.load(Ordering::Relaxed)
+        self.taken.load(Ordering::Relaxed)
     }
 }
 
@@ -101,7 +109,7 @@ pub(crate) struct Permit(Arc<Permits>);
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.free.fetch_add(1, Ordering::SeqCst);
+        self.0.taken.fetch_sub(1, Ordering::SeqCst);
         self.0.bell.ring();
     }
 }
@@ -121,6 +129,23 @@ mod tests {
         drop(first);
         assert!(permits.try_acquire().is_some(), "one came back");
         assert_eq!(permits.taken(), 1);
+    }
+
+    #[test]
+    fn fewer_permits_than_are_out_are_free_again_when_enough_came_back() {
+        let permits = Permits::new(2, Arc::default());
+        let (first, second) = (
+            permits.try_acquire().unwrap(),
+            permits.try_acquire().unwrap(),
+        );
+        permits.resize(1);
+        drop(first);
+        assert!(
+            permits.try_acquire().is_none(),
+            "one is out, and one there is"
+        );
+        drop(second);
+        assert!(permits.try_acquire().is_some());
     }
 
     #[test]

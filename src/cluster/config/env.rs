@@ -18,9 +18,10 @@ type Set = fn(ClusterConfig, &str) -> Option<ClusterConfig>;
 
 const DURATION: &str = "a whole number with a unit, such as 500ms, 1s, 2m or 1h, or 0";
 const LAG: &str = "none, or a whole number with a unit, such as 500ms, 5s, 2m or 1h";
-const STRATEGIES: &str = "two_choices, round_robin, weighted_random, random or failover";
+const STRATEGIES: &str =
+    "two_choices, least_loaded, round_robin, weighted_random, random or failover";
 const CONSISTENCIES: &str = "session, eventual, strong, primary_preferred or max_lag=2s";
-const FALLBACKS: &str = "primary, primary=8 (at once) or error";
+const FALLBACKS: &str = "primary, primary=8 (at once), stale or error";
 const NAMES: &str = "names of functions separated by commas or white space";
 
 const VARIABLES: &[Variable] = &[
@@ -54,6 +55,12 @@ const VARIABLES: &[Variable] = &[
     }),
     ("ROUTED_CHECK_INTERVAL", DURATION, |c, v| {
         Some(c.check_interval(duration(v)?))
+    }),
+    ("ROUTED_CHECK_TTL", DURATION, |c, v| {
+        Some(c.check_ttl(duration(v)?))
+    }),
+    ("ROUTED_SLOW_START", DURATION, |c, v| {
+        Some(c.slow_start(duration(v)?))
     }),
     ("ROUTED_CONNECT_TIMEOUT", DURATION, |c, v| {
         Some(c.connect_timeout(duration(v)?))
@@ -231,6 +238,7 @@ fn mode(text: &str) -> Option<Mode> {
 fn strategy(text: &str) -> Option<Strategy> {
     match word(text).as_str() {
         "two_choices" => Some(Strategy::TwoChoices),
+        "least_loaded" => Some(Strategy::LeastLoaded),
         "round_robin" => Some(Strategy::RoundRobin),
         "weighted_random" => Some(Strategy::WeightedRandom),
         "random" => Some(Strategy::Random),
@@ -259,6 +267,7 @@ fn fallback(text: &str) -> Option<Fallback> {
     }
     match word(text).as_str() {
         "primary" => Some(Fallback::default()),
+        "stale" => Some(Fallback::Stale),
         "error" => Some(Fallback::Error),
         _ => None,
     }

@@ -64,6 +64,11 @@ pub enum ConfigError {
         /// The name.
         name: String,
     },
+    /// No node of the cluster has this name.
+    UnknownNode {
+        /// The name.
+        name: String,
+    },
     /// Every replica has weight 0, so none would ever be chosen.
     NoWeight,
     /// A cluster with replicas has a SQLite database that only one connection can see.
@@ -162,6 +167,9 @@ impl ConfigError {
                 f,
                 "two nodes are named {name:?}, every node needs its own name"
             ),
+            ConfigError::UnknownNode { name } => {
+                write!(f, "no node of the cluster is named {name:?}")
+            }
             ConfigError::NoWeight => f.write_str(
                 "every replica has weight 0 and would never be chosen, \
                  at least one needs a weight of 1 or more",

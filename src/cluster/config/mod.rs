@@ -1,24 +1,32 @@
 //! How a cluster is described: by a builder or by the environment, checked as a whole.
 
+mod decided;
 mod env;
 mod error;
 mod node;
 mod secret;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod types;
 mod url;
 mod validate;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use self::decided::NodeSettings;
 pub use self::error::ConfigError;
 pub use self::node::NodeConfig;
+pub(crate) use self::settings::{RolesFrom, Settings};
 pub use self::types::{ClusterMode, Consistency, Fallback, ImplicitContext, Mode, Role};
 #[cfg(feature = "postgres")]
-pub(crate) use self::url::postgres::with_option;
-pub(crate) use self::validate::{NodeSettings, ValidConfig};
+pub(crate) use self::url::postgres::{with_option, with_parameter};
+pub(crate) use self::validate::{PROBE_TIMEOUT, ValidConfig};
 use super::select::Strategy;
+#[cfg(feature = "memcached")]
+use super::shared_status::SharedStatus;
+use crate::event::Observer;
 
 /// The description of a cluster: its nodes and how they are used.
 ///
@@ -48,55 +56,6 @@ pub struct ClusterConfig {
     primary: NodeConfig,
     replicas: Vec<NodeConfig>,
     settings: Settings,
-}
-
-/// Everything configured that belongs to no single node.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) name: String,
-    pub(crate) mode: ClusterMode,
-    pub(crate) default_mode: Mode,
-    pub(crate) strategy: Strategy,
-    pub(crate) consistency: Consistency,
-    pub(crate) fallback: Fallback,
-    pub(crate) implicit_context: ImplicitContext,
-    pub(crate) max_lag: Option<Duration>,
-    pub(crate) sticky_for: Duration,
-    pub(crate) quarantine: Duration,
-    pub(crate) check_interval: Duration,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) checkout_timeout: Duration,
-    pub(crate) validate_after: Duration,
-    pub(crate) pool_size: u32,
-    /// Lower case, as are `replica_functions`.
-    pub(crate) primary_functions: Vec<String>,
-    pub(crate) replica_functions: Vec<String>,
-    pub(crate) unknown_functions: Role,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            name: "default".to_owned(),
-            mode: ClusterMode::default(),
-            default_mode: Mode::default(),
-            strategy: Strategy::default(),
-            consistency: Consistency::default(),
-            fallback: Fallback::default(),
-            implicit_context: ImplicitContext::default(),
-            max_lag: Some(Duration::from_secs(5)),
-            sticky_for: Duration::from_secs(12),
-            quarantine: Duration::from_secs(1),
-            check_interval: Duration::from_secs(1),
-            connect_timeout: Duration::from_secs(3),
-            checkout_timeout: Duration::from_secs(5),
-            validate_after: Duration::from_secs(1),
-            pool_size: 10,
-            primary_functions: Vec::new(),
-            replica_functions: Vec::new(),
-            unknown_functions: Role::Replica,
-        }
-    }
 }
 
 impl ClusterConfig {
@@ -204,8 +163,9 @@ impl ClusterConfig {
     /// Sets the lag beyond which a replica is left out; `None` tolerates any.
     ///
     /// Less than a replica's usual lag sends its reads to the primary. More needs a longer
-    /// [`sticky_for`](Self::sticky_for). Lag is not measured yet: so far this only bounds
-    /// `sticky_for`. Defaults to 5 s.
+    /// [`sticky_for`](Self::sticky_for). A replica that was left out comes back at half of it, and
+    /// less of the reads go to one that is near it. At least 1.5 x `check_interval`, which is how
+    /// old an answer gets. Defaults to 5 s.
     pub fn max_lag(mut self, max_lag: impl Into<Option<Duration>>) -> Self {
         self.settings.max_lag = max_lag.into();
         self
@@ -222,10 +182,11 @@ impl ClusterConfig {
         self
     }
 
-    /// Sets how long a replica that died is left alone before it is dialled again.
+    /// Sets how long a replica that died is left alone before requests dial it again, where no
+    /// monitor does it for them: with a [`check_interval`](Self::check_interval) of 0.
     ///
-    /// Too short burdens a server that is starting; too long leaves a healthy replica idle.
-    /// Defaults to 1 s.
+    /// It doubles with each failure, to 30 s or what is set here if that is more, give or take
+    /// half. Defaults to 1 s.
     pub fn quarantine(mut self, quarantine: Duration) -> Self {
         self.settings.quarantine = quarantine;
         self
@@ -233,10 +194,29 @@ impl ClusterConfig {
 
     /// Sets how often each node is probed for health, role and lag.
     ///
-    /// Longer means slower failover and coarser lag. Nodes are not probed yet: so far this only
-    /// bounds [`sticky_for`](Self::sticky_for). Defaults to 1 s.
+    /// By a thread and a connection of its own for each node, give or take a tenth; every 250 ms
+    /// for 30 s after something has happened. Longer means slower failover and coarser lag. 0: no
+    /// regular probes; whoever needs a node when the last look is older than
+    /// [`check_ttl`](Self::check_ttl) has them looked at, and goes by what is known meanwhile.
+    /// A cluster without replicas is not probed. Defaults to 1 s.
     pub fn check_interval(mut self, interval: Duration) -> Self {
         self.settings.check_interval = interval;
+        self
+    }
+
+    /// Sets how long a look at the nodes counts if they are not probed regularly.
+    ///
+    /// Of use only with a [`check_interval`](Self::check_interval) of 0. Defaults to 5 s.
+    pub fn check_ttl(mut self, ttl: Duration) -> Self {
+        self.settings.check_ttl = ttl;
+        self
+    }
+
+    /// Sets how long a replica that is up again takes to get its full share of reads.
+    ///
+    /// Its caches are cold, and it would be late again if all came at once. Defaults to 20 s.
+    pub fn slow_start(mut self, time: Duration) -> Self {
+        self.settings.slow_start = time;
         self
     }
 
@@ -305,6 +285,34 @@ impl ClusterConfig {
     /// again on the primary. [`Role::Primary`] is the strict setting.
     pub fn unknown_functions(mut self, role: Role) -> Self {
         self.settings.unknown_functions = role;
+        self
+    }
+
+    /// Takes the word of the configuration for who is primary and who is replica.
+    ///
+    /// For what the servers cannot tell: subscribers of logical replication, the endpoints of a
+    /// vendor. There is no failover then, a replica may be of another system, and one whose lag
+    /// cannot be measured is believed to be fresh. By default the servers are asked.
+    pub fn fixed_roles(mut self) -> Self {
+        self.settings.roles_from = RolesFrom::Configuration;
+        self
+    }
+
+    /// Has somebody told of what happens, for metrics and alarms; see [`Observer`].
+    ///
+    /// A second call replaces the first. Nobody by default.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.settings.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Has the processes of an application ask the servers for their load as if they were one.
+    ///
+    /// Of use under [`Strategy::LeastLoaded`], which alone asks for it. By default each process
+    /// asks for itself.
+    #[cfg(feature = "memcached")]
+    pub fn shared_status(mut self, shared: SharedStatus) -> Self {
+        self.settings.shared_status = Some(shared);
         self
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// What a node is in its cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Role {
     /// The node that takes writes.
     Primary,
@@ -45,6 +47,8 @@ pub enum Mode {
 
 /// What the cluster as a whole may do, for operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ClusterMode {
     /// Route as configured. The default.
@@ -68,8 +72,9 @@ pub enum Consistency {
     Session,
     /// Any healthy replica, even one that has not yet seen this request's writes.
     Eventual,
-    /// Like [`Session`](Consistency::Session), and no older than this. Lag is not measured yet and
-    /// counts as infinite, so that for now the primary serves such blocks.
+    /// Like [`Session`](Consistency::Session), and no older than this. The age counts from the last
+    /// time that the primary was asked, so that less than 2.2 x `check_interval` and a probe sends
+    /// many such blocks to the primary; and it goes on counting when the primary is gone.
     MaxLag(Duration),
     /// The primary.
     Strong,
@@ -93,11 +98,15 @@ pub enum Consistency {
 pub enum Fallback {
     /// The primary serves it. The default, with `max_concurrent` unset.
     Primary {
-        /// How many such reads the primary serves at once, at least 1. Others wait for up to
+        /// How many such reads the primary serves at once; 0: none. Others wait for up to
         /// `checkout_timeout`, then fail, so that losing the replicas does not overload the
         /// primary. `None` is 3/4 of the primary's pool: writes keep a quarter.
         max_concurrent: Option<u32>,
     },
+    /// The replica that is least late serves it, of those that answer, but never to a request that
+    /// has written something that it may miss. If none answers the primary serves it, within the
+    /// default limit.
+    Stale,
     /// It fails.
     Error,
 }

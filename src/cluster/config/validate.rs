@@ -5,9 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::decided::PoolSizes;
 use super::error::ConfigError;
 use super::url::{self, Located, Visibility};
-use super::{ClusterConfig, Fallback, NodeConfig, Role, Settings, secret};
+use super::{ClusterConfig, Fallback, NodeConfig, NodeSettings, Role, Settings};
+use crate::node::Share;
 use crate::statement::Dialect;
 
 /// How long a probe may take.
@@ -23,44 +25,13 @@ const INSTANT: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// A description that was found to make sense for one dialect.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct ValidConfig {
+    /// As it was described, to be described anew with other replicas.
+    described: NodeConfig,
     pub(crate) settings: Settings,
     pub(crate) primary: NodeSettings,
     pub(crate) replicas: Vec<NodeSettings>,
-}
-
-/// One node, with everything decided.
-#[derive(Clone)]
-pub(crate) struct NodeSettings {
-    /// Unique in the cluster.
-    pub(crate) name: Arc<str>,
-    pub(crate) weight: u32,
-    pub(crate) pool_size: u32,
-    dialect: Dialect,
-    url: String,
-}
-
-impl NodeSettings {
-    /// The connection string to give to Diesel, with timeouts where its form has them.
-    pub(crate) fn dial_url(&self) -> &str {
-        &self.url
-    }
-
-    /// The text of a foreign error about this node, without secrets.
-    pub(crate) fn scrub(&self, text: &str) -> String {
-        secret::scrub(text, self.dialect, &self.name, &self.url)
-    }
-}
-
-impl fmt::Debug for NodeSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodeSettings")
-            .field("name", &self.name)
-            .field("weight", &self.weight)
-            .field("pool_size", &self.pool_size)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ClusterConfig {
@@ -71,7 +42,8 @@ impl ClusterConfig {
             replicas,
             settings,
         } = self;
-        settings.check()?;
+        settings.check(&replicas)?;
+        let described = primary.clone();
         let nodes: Vec<_> = std::iter::once(primary).chain(replicas).collect();
         for (i, node) in nodes.iter().enumerate() {
             check_node(i, node)?;
@@ -87,11 +59,10 @@ impl ClusterConfig {
             .iter()
             .zip(located)
             .zip(names)
-            .enumerate()
-            .map(|(i, ((node, located), name))| NodeSettings {
+            .map(|((node, located), name)| NodeSettings {
                 name,
                 weight: node.weight,
-                pool_size: node.pool_size.unwrap_or(settings.pool_size_of(role(i))),
+                pool_sizes: settings.pool_sizes(node.pool_size),
                 url: match dialect {
                     Dialect::Postgres => {
                         url::postgres::with_timeouts(&located.url, settings.connect_timeout)
@@ -103,6 +74,7 @@ impl ClusterConfig {
             .collect();
         let primary = nodes.remove(0);
         Ok(ValidConfig {
+            described,
             settings,
             primary,
             replicas: nodes,
@@ -186,20 +158,18 @@ fn names(nodes: &[NodeConfig], located: &[Located]) -> Result<Vec<Arc<str>>, Con
 }
 
 impl Settings {
-    /// How many connections the pool of a node holds that does not say so itself.
-    fn pool_size_of(&self, role: Role) -> u32 {
-        match role {
-            Role::Primary => self.pool_size,
-            Role::Replica => self.pool_size - self.pool_size / 3,
+    /// How many connections the pool of a node holds, which may say so itself.
+    fn pool_sizes(&self, own: Option<u32>) -> PoolSizes {
+        PoolSizes {
+            primary: own.unwrap_or(self.pool_size),
+            // a frozen replica cannot hold every worker
+            replica: own.unwrap_or(self.pool_size - self.pool_size / 3),
         }
     }
 
-    fn check(&self) -> Result<(), ConfigError> {
+    fn check(&self, replicas: &[NodeConfig]) -> Result<(), ConfigError> {
         check_name("name", &self.name)?;
         at_least_one("pool_size", Some(self.pool_size))?;
-        if let Fallback::Primary { max_concurrent } = self.fallback {
-            at_least_one("max_concurrent of fallback", max_concurrent)?;
-        }
         for (setting, duration, least) in [
             ("max_lag", self.max_lag.unwrap_or(INSTANT), INSTANT),
             ("quarantine", self.quarantine, INSTANT),
@@ -207,6 +177,8 @@ impl Settings {
             ("checkout_timeout", self.checkout_timeout, INSTANT),
             ("sticky_for", self.sticky_for, Duration::ZERO),
             ("check_interval", self.check_interval, Duration::ZERO),
+            ("check_ttl", self.check_ttl, INSTANT),
+            ("slow_start", self.slow_start, Duration::ZERO),
             ("validate_after", self.validate_after, Duration::ZERO),
         ] {
             if duration < least || duration > LONGEST {
@@ -219,7 +191,23 @@ impl Settings {
             }
         }
         self.check_functions()?;
+        if !replicas.is_empty() {
+            self.check_lag()?;
+        }
         self.check_sticky()
+    }
+
+    /// A healthy replica's last answer is as old as the interval before the next one comes.
+    fn check_lag(&self) -> Result<(), ConfigError> {
+        let least = self.check_interval.saturating_mul(3) / 2;
+        match self.max_lag {
+            Some(max_lag) if max_lag < least => Err(ConfigError::invalid(
+                "max_lag",
+                &format!("{max_lag:?}"),
+                format!("{least:?} or more, which is 1.5 x check_interval"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn check_functions(&self) -> Result<(), ConfigError> {
@@ -286,64 +274,48 @@ fn at_least_one(setting: &str, value: Option<u32>) -> Result<(), ConfigError> {
 }
 
 impl ValidConfig {
-    /// How many reads the primary serves at once for want of a replica; `None` if none.
-    pub(crate) fn fallback_limit(&self) -> Option<u32> {
+    /// How many reads this primary serves at once for want of a replica; `None` if none.
+    pub(crate) fn fallback_limit(&self, primary: &NodeSettings) -> Option<u32> {
+        let size = primary.pool_size(Role::Primary);
+        let most = size - size.div_ceil(4);
         match self.settings.fallback {
-            Fallback::Primary { max_concurrent } => {
-                let size = self.primary.pool_size;
-                Some(max_concurrent.unwrap_or(size - size.div_ceil(4)).max(1))
-            }
+            Fallback::Primary { max_concurrent } => Some(max_concurrent.unwrap_or(most.max(1))),
+            Fallback::Stale => Some(most.max(1)),
             Fallback::Error => None,
         }
     }
-}
 
-/// One line for the log at start.
-impl fmt::Display for ValidConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let s = &self.settings;
-        write!(f, "cluster {:?}: primary {}", s.name, self.primary)?;
-        for replica in &self.replicas {
-            write!(f, ", replica {replica} weight {}", replica.weight)?;
+    /// How the numbers of a node are got.
+    pub(crate) fn share(&self) -> Share {
+        #[cfg(feature = "memcached")]
+        if let Some(shared) = self.settings.shared_status.clone() {
+            // two applications may call their clusters, and these their nodes, alike
+            let cluster = format!("{}/{}", self.settings.name, self.primary.name);
+            return Arc::new(move |node, ask| shared.numbers(&cluster, node, ask));
         }
-        write!(
-            f,
-            "; mode {:?}, default_mode {:?}, strategy {:?}, consistency {:?}, ",
-            s.mode, s.default_mode, s.strategy, s.consistency
-        )?;
-        match self.fallback_limit() {
-            Some(limit) => write!(f, "fallback Primary (at most {limit}), ")?,
-            None => f.write_str("fallback Error, ")?,
-        }
-        match s.max_lag {
-            Some(max_lag) => write!(f, "max_lag {max_lag:?}, ")?,
-            None => f.write_str("max_lag none, ")?,
-        }
-        for (setting, duration) in [
-            ("sticky_for", s.sticky_for),
-            ("quarantine", s.quarantine),
-            ("check_interval", s.check_interval),
-            ("connect_timeout", s.connect_timeout),
-            ("checkout_timeout", s.checkout_timeout),
-            ("validate_after", s.validate_after),
-        ] {
-            write!(f, "{setting} {duration:?}, ")?;
-        }
-        write!(f, "implicit_context {:?}, ", s.implicit_context)?;
-        for (setting, names) in [
-            ("primary_functions", &s.primary_functions),
-            ("replica_functions", &s.replica_functions),
-        ] {
-            if !names.is_empty() {
-                write!(f, "{setting} {}, ", names.join(" "))?;
-            }
-        }
-        write!(f, "unknown_functions {}", s.unknown_functions)
+        Arc::new(|_, ask| ask())
+    }
+
+    /// The replicas of the same cluster with these.
+    pub(crate) fn with_replicas(
+        &self,
+        replicas: Vec<NodeConfig>,
+        dialect: Dialect,
+    ) -> Result<Vec<NodeSettings>, ConfigError> {
+        let config = ClusterConfig {
+            primary: self.described.clone(),
+            replicas,
+            settings: self.settings.clone(),
+        };
+        config.validated(dialect).map(|valid| valid.replicas)
     }
 }
 
-impl fmt::Display for NodeSettings {
+impl fmt::Debug for ValidConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (pool_size {})", self.name, self.pool_size)
+        f.debug_struct("ValidConfig")
+            .field("primary", &self.primary)
+            .field("replicas", &self.replicas)
+            .finish_non_exhaustive()
     }
 }

@@ -2,17 +2,21 @@
 
 mod dice;
 mod failover;
+mod least_loaded;
 mod random;
 mod round_robin;
 #[cfg(test)]
 mod tests;
 mod two_choices;
+mod weight;
 mod weighted_random;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::dice::Dice;
+pub(crate) use self::weight::effective_weight;
 
 /// A replica that may serve the read at hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,29 +24,40 @@ use self::dice::Dice;
 pub struct Candidate<'a> {
     /// The node's name, unique in its cluster.
     pub name: &'a str,
-    /// Its share beside the others; 0 is to get nothing.
+    /// Its share beside the others: what was configured, and less while it is new or falls
+    /// behind. Only its ratio to the others means something; 0 is to get nothing.
     pub weight: u32,
     /// How many of its connections this process has in use.
     pub in_flight: u32,
+    /// How many statements the server said it was working on, up to 5 seconds ago. Asked for
+    /// only under [`Strategy::LeastLoaded`]; `None` if it was not, or could not be told.
+    pub load: Option<u32>,
+    /// How far it is behind its primary; `None` if that is not known.
+    pub lag: Option<Duration>,
 }
 
 impl<'a> Candidate<'a> {
-    /// Describes a candidate, as a test of a [`Select`] needs it.
+    /// Describes a candidate, as a test of a [`Select`] needs it; its load and lag are unknown.
     pub fn new(name: &'a str, weight: u32, in_flight: u32) -> Self {
         Candidate {
             name,
             weight,
             in_flight,
+            load: None,
+            lag: None,
         }
     }
 
-    /// The load that one more read would make, per weight, as a fraction to compare without
-    /// dividing.
-    fn is_busier_than(&self, other: &Candidate<'_>) -> bool {
-        let load = |a: &Candidate<'_>, b: &Candidate<'_>| {
-            (u64::from(a.in_flight) + 1) * u64::from(b.weight)
-        };
-        load(self, other) > load(other, self)
+    /// Sets [`load`](Self::load).
+    pub fn with_load(mut self, load: impl Into<Option<u32>>) -> Self {
+        self.load = load.into();
+        self
+    }
+
+    /// Sets [`lag`](Self::lag).
+    pub fn with_lag(mut self, lag: impl Into<Option<Duration>>) -> Self {
+        self.lag = lag.into();
+        self
     }
 }
 
@@ -92,7 +107,9 @@ where
 
 /// How one of several usable replicas is chosen.
 ///
-/// None of them ever chooses a replica of weight 0.
+/// None of them ever chooses a replica of weight 0. A replica's weight is less than was
+/// configured while it warms up after an outage, and when it falls behind; whatever goes by
+/// weight then sends it less.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Strategy {
@@ -102,6 +119,16 @@ pub enum Strategy {
     /// runs to the least loaded one.
     #[default]
     TwoChoices,
+    /// The one whose server has the least to do per weight; of equals any, by weight.
+    ///
+    /// Each server is asked every 5 seconds: MySQL and MariaDB for `Threads_running`, PostgreSQL
+    /// for its active sessions. To that come the connections which this process has in use. One
+    /// whose load is not known is taken to have as much to do as the others.
+    ///
+    /// For few processes, and servers that others use, too. Many processes all learn the same
+    /// numbers, up to 5 seconds old, and run to the same server until they learn that it is
+    /// the busiest one now; prefer [`TwoChoices`](Self::TwoChoices) there.
+    LeastLoaded,
     /// In turns, a weight of 2 twice as often, evenly spread.
     RoundRobin,
     /// Any, all alike whatever their weights.
@@ -119,6 +146,7 @@ impl Strategy {
     pub(crate) fn selector(&self) -> Arc<dyn Select> {
         match self {
             Strategy::TwoChoices => Arc::new(two_choices::TwoChoices::new(Dice::thread())),
+            Strategy::LeastLoaded => Arc::new(least_loaded::LeastLoaded::new(Dice::thread())),
             Strategy::RoundRobin => Arc::new(round_robin::RoundRobin::default()),
             Strategy::Random => Arc::new(random::Random::new(Dice::thread())),
             Strategy::WeightedRandom => {
@@ -134,6 +162,7 @@ impl fmt::Debug for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Strategy::TwoChoices => "TwoChoices",
+            Strategy::LeastLoaded => "LeastLoaded",
             Strategy::RoundRobin => "RoundRobin",
             Strategy::Random => "Random",
             Strategy::WeightedRandom => "WeightedRandom",

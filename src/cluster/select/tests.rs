@@ -1,7 +1,14 @@
-use proptest::prelude::{prop, prop_assert, prop_assert_eq, prop_assert_ne, proptest};
+mod least_loaded;
+mod shares;
+mod weight;
+
+use proptest::prelude::{
+    Strategy as Values, prop, prop_assert, prop_assert_eq, prop_assert_ne, prop_oneof, proptest,
+};
 
 use super::dice::Dice;
 use super::failover::Failover;
+use super::least_loaded::LeastLoaded;
 use super::random::Random;
 use super::round_robin::RoundRobin;
 use super::two_choices::TwoChoices;
@@ -51,6 +58,10 @@ fn every_strategy(seed: u64) -> Vec<(&'static str, Box<dyn Select>)> {
             "two choices",
             Box::new(TwoChoices::new(Dice::from_seed(seed))),
         ),
+        (
+            "least loaded",
+            Box::new(LeastLoaded::new(Dice::from_seed(seed))),
+        ),
         ("round robin", Box::new(RoundRobin::default())),
         ("random", Box::new(Random::new(Dice::from_seed(seed)))),
         (
@@ -95,11 +106,22 @@ fn round_robin_keeps_turns_while_nodes_leave_and_come() {
         "b",
         "b returns with the turn it had saved"
     );
-    let reordered = [all[2], all[1], all[0]];
+    let reordered = [all[1], all[2], all[0]];
+    let turns = sequence(&round_robin, &reordered, 3);
+    assert!(
+        turns.ends_with('b'),
+        "b had its turn just before, a place in the list is no identity: {turns}"
+    );
+}
+
+#[test]
+fn round_robin_pays_no_burst_when_weights_fall() {
+    let round_robin = RoundRobin::default();
+    assert_eq!(sequence(&round_robin, &idle(&[4_000, 4_000]), 1), "a");
     assert_eq!(
-        sequence(&round_robin, &reordered, 2),
-        "c a",
-        "a place in the list is no identity"
+        sequence(&round_robin, &idle(&[5, 5]), 4),
+        "b a b a",
+        "b is owed one turn, not the 800 that its old weight would buy"
     );
 }
 
@@ -130,7 +152,8 @@ fn random_strategies_give_each_node_its_share() {
         let random = Random::new(Dice::from_seed(seed));
         let weighted = WeightedRandom::new(Dice::from_seed(seed));
         let two_choices = TwoChoices::new(Dice::from_seed(seed));
-        let cases: [Case<'_>; 5] = [
+        let least_loaded = LeastLoaded::new(Dice::from_seed(seed));
+        let cases: [Case<'_>; 9] = [
             ("random", &random, &[1, 1, 1, 1], &[25, 25, 25, 25]),
             ("random", &random, &[9, 0, 1], &[50, 0, 50]),
             ("weighted random", &weighted, &[3, 1], &[75, 25]),
@@ -146,6 +169,15 @@ fn random_strategies_give_each_node_its_share() {
                 &[1, 1, 0, 1, 1],
                 &[25, 25, 0, 25, 25],
             ),
+            ("two choices", &two_choices, &[3, 1], &[75, 25]),
+            ("two choices", &two_choices, &[5, 0, 3, 2], &[50, 0, 30, 20]),
+            (
+                "least loaded",
+                &least_loaded,
+                &[1, 1, 1, 1],
+                &[25, 25, 25, 25],
+            ),
+            ("least loaded", &least_loaded, &[3, 1], &[75, 25]),
         ];
         for (name, select, weights, percent) in cases {
             let seen = shares(select, &idle(weights));
@@ -230,6 +262,7 @@ fn every_strategy_makes_a_selector_and_custom_makes_the_given_one() {
     let last = |candidates: &[Candidate<'_>]| candidates.len().checked_sub(1);
     for (strategy, name, expected) in [
         (Strategy::default(), "TwoChoices", None),
+        (Strategy::LeastLoaded, "LeastLoaded", None),
         (Strategy::RoundRobin, "RoundRobin", Some("a b c")),
         (Strategy::Random, "Random", None),
         (Strategy::WeightedRandom, "WeightedRandom", None),
@@ -249,19 +282,27 @@ fn every_strategy_makes_a_selector_and_custom_makes_the_given_one() {
     }
 }
 
+/// Small ones, and those at which something could overflow.
+fn any_number() -> impl Values<Value = u32> {
+    prop_oneof![4 => 0..5u32, 1 => u32::MAX - 2..=u32::MAX, 1 => proptest::num::u32::ANY]
+}
+
 proptest! {
     #[test]
     fn the_chosen_index_is_in_range_and_has_a_weight(
         seed: u64,
         calls in prop::collection::vec(
-            prop::collection::vec((0..8usize, 0..4u32, 0..5u32), 0..8), 1..20),
+            prop::collection::vec((0..8usize, any_number(), any_number(), any_number()), 0..8),
+            1..20),
     ) {
         const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
         for (name, select) in every_strategy(seed) {
             for call in &calls {
                 let candidates: Vec<_> = call
                     .iter()
-                    .map(|(i, weight, busy)| Candidate::new(NAMES[*i], *weight, *busy))
+                    .map(|(i, weight, busy, load)| {
+                        Candidate::new(NAMES[*i], *weight, *busy).with_load(load.checked_sub(1))
+                    })
                     .collect();
                 let some = candidates.iter().any(|candidate| candidate.weight > 0);
                 let chosen = select.select(&candidates);
@@ -295,5 +336,22 @@ proptest! {
             seen[round_robin.select(&candidates).expect("the sum is not 0")] += 1;
         }
         prop_assert_eq!(seen, weights);
+    }
+
+    #[test]
+    fn round_robin_owes_nobody_more_than_some_turns(
+        calls in prop::collection::vec(
+            prop::collection::btree_map(0..6usize, 1..=u32::MAX, 1..6), 1..500),
+    ) {
+        const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+        let round_robin = RoundRobin::default();
+        for call in &calls {
+            let candidates: Vec<_> = call
+                .iter()
+                .map(|(i, weight)| Candidate::new(NAMES[*i], *weight, 0))
+                .collect();
+            round_robin.select(&candidates);
+        }
+        prop_assert!(round_robin.largest_debt() < 6.0, "{}", round_robin.largest_debt());
     }
 }

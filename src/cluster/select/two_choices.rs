@@ -3,7 +3,7 @@
 use super::dice::{Dice, weights};
 use super::{Candidate, Select};
 
-/// Draws two different candidates by weight and chooses the less busy one.
+/// Draws two different candidates by weight and takes the second only if the first is busier.
 ///
 /// In-flight counts are this process's own. Comparing only two keeps many processes, each of
 /// which sees little, from choosing the same node at the same time.
@@ -28,9 +28,20 @@ impl TwoChoices {
 impl Select for TwoChoices {
     fn select(&self, candidates: &[Candidate<'_>]) -> Option<usize> {
         let (first, second) = self.draw(candidates)?;
-        match candidates[first].is_busier_than(&candidates[second]) {
+        match is_busier(&candidates[first], &candidates[second]) {
             true => Some(second),
             false => Some(first),
         }
     }
+}
+
+/// Tells whether `first` has more in use per weight than `second`, by more than half a read.
+///
+/// With equal weights that is any difference. With others there is nearly always some: less than
+/// half a read decides nothing, and the order of the draw stands, which goes by weight. Otherwise
+/// the heavier of two idle nodes would get every read, be it heavier by a thousandth.
+fn is_busier(first: &Candidate<'_>, second: &Candidate<'_>) -> bool {
+    let halves = |reads: u32| u128::from(reads) * 2;
+    halves(first.in_flight) * u128::from(second.weight)
+        > (halves(second.in_flight) + 1) * u128::from(first.weight)
 }

@@ -24,6 +24,9 @@ pub enum NodeState {
     },
     /// A primary that refuses writes, although it follows nobody.
     ReadOnly,
+    /// It answers, but is no replica of the primary, and is not asked; the log and
+    /// [`last_error`](crate::NodeStatus::last_error) say why.
+    Refused,
     /// The operator has taken it out.
     Drained,
 }
@@ -43,7 +46,29 @@ impl fmt::Display for NodeState {
             Self::Lagging => "lagging",
             Self::Down { .. } => "down",
             Self::ReadOnly => "read-only",
+            Self::Refused => "refused",
             Self::Drained => "drained",
+        })
+    }
+}
+
+/// Why a server that answers is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It holds the data of another database system.
+    ForeignSystem,
+    /// It is the primary itself, under another address.
+    Alias,
+    /// It takes writes and follows nobody, but another server is the primary.
+    Stray,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ForeignSystem => "it belongs to another database system than the primary",
+            Self::Alias => "it is the primary itself",
+            Self::Stray => "it takes writes and follows nobody, but is not the primary",
         })
     }
 }
@@ -95,12 +120,21 @@ pub(crate) enum Cause {
     Drained,
     Resumed,
     RoleChanged(Role),
+    Refused(Refusal),
+    Accepted,
 }
 
 impl Cause {
     /// Tells whether it is worth telling although the state stays.
     pub(super) fn is_told_anyway(self) -> bool {
         matches!(self, Self::Authentication | Self::RoleChanged(_))
+    }
+}
+
+impl Cause {
+    /// Tells whether somebody has to give another name or password.
+    pub(crate) fn is_refused_password(self) -> bool {
+        self == Self::Authentication
     }
 }
 
@@ -123,6 +157,8 @@ impl fmt::Display for Cause {
             Self::Drained => "the operator drained it",
             Self::Resumed => "the operator resumed it",
             Self::RoleChanged(role) => return write!(f, "it is used as {role} now"),
+            Self::Refused(refusal) => return refusal.fmt(f),
+            Self::Accepted => "it is one of the cluster again",
         })
     }
 }

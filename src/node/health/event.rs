@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::Watch;
+use super::change::Refusal;
 use crate::cluster::Role;
 use crate::node::history::{Freshness, Lag, Life, Standing};
 use crate::report::Access;
@@ -30,6 +32,10 @@ pub(crate) enum Event {
     Resumed,
     /// The cluster uses the node as something else from now on.
     RoleChanged(Role),
+    /// The server is not one of the cluster.
+    Refused(Refusal),
+    /// The server is one of the cluster, as far as can be seen.
+    Accepted,
 }
 
 /// Why a server could not be reached.
@@ -91,6 +97,20 @@ impl Evidence {
             (_, Some(limit)) if lag.is_within(limit) => Verdict::Fresh,
             (_, Some(limit)) if lag.exceeds(limit) => Verdict::Late,
             (_, Some(_)) => Verdict::Unsure,
+        }
+    }
+
+    /// Tells whether a replica of which this is known may be asked.
+    pub(crate) fn is_fresh(&self, limit: Option<Duration>, watch: Watch, now: Instant) -> bool {
+        self.judge(limit, now, watch.patience()) == Verdict::Fresh
+    }
+
+    /// Tells whether the data is certainly no older than `limit`.
+    pub(super) fn is_within(&self, limit: Duration, now: Instant) -> bool {
+        match self {
+            Self::Standing(standing) => standing.age(now).is_within(limit),
+            Self::Reported(lag) => lag.is_some_and(|lag| lag <= limit),
+            Self::Furthest | Self::Unreported => false,
         }
     }
 

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use rand::Rng;
 
+use super::view::Dialler;
+
 /// The least time between two attempts with a name or password that was not accepted: servers
 /// ban hosts that insist.
 const REFUSED: Duration = Duration::from_secs(30);
@@ -40,6 +42,7 @@ pub(crate) struct Jitter(f64);
 
 impl Jitter {
     /// Leaves a delay as it is.
+    #[cfg(test)]
     pub(crate) const NONE: Self = Self(1.0);
 
     pub(crate) fn draw(rng: &mut impl Rng) -> Self {
@@ -56,13 +59,24 @@ impl Jitter {
 pub(super) struct Pace {
     failures: u32,
     redial: Option<Instant>,
+    /// Before this instant not even a monitor dials: the server has asked for a pause.
+    pause: Option<Instant>,
     /// A refusal of the password has been told.
     refused: bool,
 }
 
 impl Pace {
-    pub(super) fn allows(&self, now: Instant) -> bool {
-        self.redial.is_none_or(|redial| now >= redial)
+    pub(super) fn allows(&self, dialler: Dialler, now: Instant) -> bool {
+        let until = match dialler {
+            // it looks regularly, whether the server is there or not
+            Dialler::Monitor => self.pause,
+            Dialler::Caller => self.redial,
+        };
+        until.is_none_or(|until| now >= until)
+    }
+
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.redial
     }
 
     /// Forgets all failures.
@@ -85,8 +99,8 @@ impl Pace {
 
     /// Notes that the server was full, unless that is known.
     pub(super) fn slow_down(&mut self, at: Instant, jitter: Jitter) {
-        if self.allows(at) {
-            self.back_off(Ladder::DIALS, at, jitter);
+        if self.allows(Dialler::Caller, at) {
+            self.pause = Some(self.back_off(Ladder::DIALS, at, jitter));
         }
     }
 
@@ -96,7 +110,9 @@ impl Pace {
         // never less than `REFUSED`, so that the jitter only adds
         let delay = REFUSED / 2 + jitter.of(REFUSED);
         let told = std::mem::replace(&mut self.refused, true);
-        (self.hold(at + delay), told)
+        let until = self.hold(at + delay);
+        self.pause = Some(until);
+        (until, told)
     }
 
     fn hold(&mut self, until: Instant) -> Instant {

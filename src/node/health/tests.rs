@@ -1,4 +1,5 @@
 mod pace;
+mod random;
 mod recovery;
 
 use super::*;

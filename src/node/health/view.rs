@@ -1,9 +1,9 @@
 //! What a reader asks of the state of a node.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::event::Verdict;
-use super::{Health, NodeState, Watch};
+use super::{Evidence, Health, NodeState, Refusal, Watch};
 use crate::cluster::Role;
 
 /// The share of a replica that has just come back, in its first moment.
@@ -55,8 +55,54 @@ impl Health {
             }),
             (Role::Replica, NodeState::Unknown) => on_demand && self.evidence.is_none(),
             (Role::Replica, NodeState::Down { until }) => on_demand && now >= until,
-            (Role::Replica, NodeState::Lagging | NodeState::ReadOnly) => false,
+            (Role::Replica, NodeState::Lagging | NodeState::ReadOnly | NodeState::Refused) => false,
         }
+    }
+
+    /// Tells whether the node may be asked for a read that accepts data no older than `limit`, if
+    /// it says so.
+    pub(crate) fn admits(&self, limit: Option<Duration>, now: Instant) -> bool {
+        let fresh = |limit| {
+            self.evidence
+                .is_some_and(|evidence| evidence.is_within(limit, now))
+        };
+        self.is_eligible(now) && limit.is_none_or(fresh)
+    }
+
+    /// Tells whether everything that the primary had committed before `instant` is there.
+    pub(crate) fn includes(&self, instant: Instant) -> bool {
+        match self.evidence {
+            Some(Evidence::Standing(standing)) => standing.includes(instant),
+            _ => false,
+        }
+    }
+
+    /// Returns the state as of the last event.
+    pub(crate) fn last_state(&self) -> NodeState {
+        self.visible()
+    }
+
+    /// Returns why the server is not used although it answers.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.refusal
+    }
+
+    /// Returns the lag to be shown; that of a node which does not answer is not known.
+    pub(crate) fn shown_lag(&self, now: Instant) -> Option<Duration> {
+        if matches!(self.state(now), NodeState::Down { .. }) {
+            return None;
+        }
+        let patience = self.settings.watch.patience();
+        match self.evidence? {
+            Evidence::Standing(standing) => standing.shown_lag(now, patience).known(),
+            Evidence::Reported(lag) => lag,
+            Evidence::Furthest | Evidence::Unreported => None,
+        }
+    }
+
+    /// Returns when the node may be dialled next.
+    pub(crate) fn next_dial(&self) -> Option<Instant> {
+        self.pace.next()
     }
 
     /// Tells whether a connection may be opened; a monitored replica that is down is dialled by
@@ -68,7 +114,7 @@ impl Health {
             (Role::Replica, NodeState::Down { .. }) => monitored,
             _ => false,
         };
-        self.pace.allows(now) && (dialler == Dialler::Monitor || !barred)
+        self.pace.allows(dialler, now) && (dialler == Dialler::Monitor || !barred)
     }
 
     /// Returns the part of its weight that the node gets, above 0 and at most 1: a replica that

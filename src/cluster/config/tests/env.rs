@@ -127,7 +127,7 @@ fn a_value_that_cannot_be_understood_is_refused_by_name() {
         ("ROUTED_CONSISTENCY", "max_lag"),
         ("ROUTED_CONSISTENCY", "max_lag=2"),
         ("ROUTED_CONSISTENCY", "strong=2s"),
-        ("ROUTED_FALLBACK", "stale"),
+        ("ROUTED_FALLBACK", "stalest"),
         ("ROUTED_FALLBACK", "primary=many"),
         ("ROUTED_FALLBACK", "error=1"),
         ("ROUTED_MAX_LAG", "5"),

@@ -151,8 +151,11 @@ fn a_node_scrubs_what_it_dials() {
     let dialled = valid.primary.dial_url().to_owned();
     assert!(dialled.contains(SECRET), "the server needs the password");
     assert_eq!(
-        valid.primary.scrub(&format!("cannot reach {dialled}")),
-        "cannot reach ***"
+        valid
+            .primary
+            .scrub(&format!("cannot reach {dialled}:\n\tconnection refused\n")),
+        "cannot reach ***: connection refused",
+        "on one line, as libpq does not"
     );
 }
 

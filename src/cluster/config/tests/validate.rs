@@ -18,7 +18,8 @@ fn defaults_are_those_of_the_documentation() {
          replica db2:5432/app (pool_size 7) weight 1; \
          mode Normal, default_mode Primary, strategy TwoChoices, consistency Session, \
          fallback Primary (at most 7), max_lag 5s, sticky_for 12s, quarantine 1s, \
-         check_interval 1s, connect_timeout 3s, checkout_timeout 5s, validate_after 1s, \
+         check_interval 1s, slow_start 20s, \
+         connect_timeout 3s, checkout_timeout 5s, validate_after 1s, \
          implicit_context Handle, unknown_functions replica"
     );
 }
@@ -35,12 +36,6 @@ fn impossible_settings_are_refused_by_name() {
         (
             postgres().replica(node().name("eu").pool_size(0)),
             "pool_size of replica \"eu\": \"0\"",
-        ),
-        (
-            postgres().fallback(Fallback::Primary {
-                max_concurrent: Some(0),
-            }),
-            "max_concurrent of fallback",
         ),
         (postgres().name(" "), "name: \" \""),
         (
@@ -152,9 +147,9 @@ fn pools_of_replicas_hold_two_thirds_unless_set() {
     ] {
         let valid = postgres().pool_size(size).validated(Postgres).unwrap();
         let sizes = (
-            valid.primary.pool_size,
-            valid.replicas[0].pool_size,
-            valid.fallback_limit(),
+            valid.primary.pool_size(Role::Primary),
+            valid.replicas[0].pool_size(Role::Replica),
+            valid.fallback_limit(&valid.primary),
         );
         assert_eq!(sizes, (size, replica, Some(fallback)));
     }
@@ -165,7 +160,10 @@ fn pools_of_replicas_hold_two_thirds_unless_set() {
         .validated(Postgres)
         .unwrap();
     assert_eq!(
-        (valid.replicas[1].pool_size, valid.fallback_limit()),
+        (
+            valid.replicas[1].pool_size(Role::Replica),
+            valid.fallback_limit(&valid.primary)
+        ),
         (5, None)
     );
 }

@@ -17,12 +17,12 @@ fn the_quarantine_doubles_with_each_failed_attempt_until_a_probe_passes() {
             expected,
             "the same death counts once"
         );
-        assert!(!replica.health.may_dial(Dialler::Monitor, until - millis(1)));
-        assert!(replica.health.may_dial(Dialler::Monitor, until));
+        let may_dial = |dialler, at| replica.health.may_dial(dialler, at);
         assert!(
-            !replica.health.may_dial(Dialler::Caller, until),
-            "only the monitor"
+            may_dial(Dialler::Monitor, now),
+            "it looks whenever it likes"
         );
+        assert!(!may_dial(Dialler::Caller, until), "and it alone");
         now = until;
     }
     replica.health.on(passed("a"), now, Jitter::NONE);
@@ -46,14 +46,21 @@ fn the_jitter_is_half_of_a_delay_either_way_but_a_refused_password_waits_at_leas
     ];
     for (failure, least, most) in table {
         for _ in 0..100 {
-            let mut replica = replica("up");
+            let watch = Watch::OnDemand;
+            let mut replica = Patient::new(
+                Role::Replica,
+                HealthSettings {
+                    watch,
+                    ..settings()
+                },
+            );
             let now = replica.start + seconds(100);
             let failed = Event::ProbeFailed(failure);
             replica.health.on(failed, now, Jitter::draw(&mut rng));
             let may = |after| {
                 replica
                     .health
-                    .may_dial(Dialler::Monitor, now + millis(after))
+                    .may_dial(Dialler::Caller, now + millis(after))
             };
             assert!(!may(least - 1), "{failure:?}: not before {least} ms");
             assert!(may(most), "{failure:?}: after {most} ms");

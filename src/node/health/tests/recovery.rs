@@ -107,6 +107,15 @@ fn the_lag_of_a_replica_grows_between_its_probes() {
 }
 
 #[test]
+fn the_lag_of_a_replica_that_is_down_is_not_known() {
+    let mut replica = replica("up");
+    let shown = |replica: &Patient| replica.health.shown_lag(replica.start + seconds(101));
+    assert_eq!(shown(&replica), Some(seconds(0)));
+    replica.on(101, replica.lost(100));
+    assert_eq!(shown(&replica), None, "it may be anywhere by now");
+}
+
+#[test]
 #[rustfmt::skip]
 fn without_a_comparison_it_depends_on_what_can_be_known() {
     let limit = Some(seconds(MAX_LAG));

@@ -1,0 +1,125 @@
+//! What is known of the replicas, as far as a read is concerned.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Cluster;
+use super::lend::{Terms, Wanted};
+use super::members::Members;
+use crate::backend::ReplicatedConnection;
+use crate::context::Need;
+use crate::decision::ReplicaFacts;
+use crate::node::{Era, Has, Known, News, Node, NodeState, Use};
+
+impl<C: ReplicatedConnection> Cluster<C> {
+    /// Tells whether replicas may be asked, and meet these terms.
+    pub(crate) fn replica_facts(&self, terms: &Terms) -> ReplicaFacts {
+        self.0.attend(Use::Read);
+        self.0.hear_primary();
+        let (now, era) = (Instant::now(), self.0.era());
+        let members = self.0.members();
+        let any =
+            |test: &dyn Fn(&Known) -> bool| members.replicas.iter().any(|node| test(&node.known()));
+        let has = |known: &Known| known.has(&terms.need, era) != Has::NotAll;
+        let admits = |known: &Known| known.health.admits(terms.limit, now);
+        if any(&|known| admits(known) && has(known)) {
+            ReplicaFacts::Fit
+        } else if any(&|known| known.health.admits(None, now)) {
+            match any(&|known| known.health.admits(None, now) && has(known)) {
+                true => ReplicaFacts::Late,
+                false => ReplicaFacts::Behind,
+            }
+        } else if any(&|known| is_late(known, now)) {
+            ReplicaFacts::Late
+        } else {
+            ReplicaFacts::None
+        }
+    }
+
+    /// Tells whether a replica answers that is late, but misses nothing that is needed.
+    pub(crate) fn any_late(&self, need: &Need) -> bool {
+        let (now, era) = (Instant::now(), self.0.era());
+        self.members().replicas.iter().any(|node| {
+            let known = node.known();
+            is_late(&known, now) && known.has(need, era) == Has::All
+        })
+    }
+
+    /// Tells whether a replica misses nothing that is needed.
+    pub(crate) fn has(&self, place: usize, need: &Need) -> bool {
+        let era = self.0.era();
+        let members = self.members();
+        members
+            .find(place)
+            .is_some_and(|node| node.known().has(need, era) == Has::All)
+    }
+
+    /// Tells whether another server takes the writes in place of this one, which has just refused
+    /// one.
+    ///
+    /// A refusal proves nothing: it makes the nodes be probed, and is believed if the server says
+    /// so itself. Waits for a server that takes writes, up to `checkout_timeout`.
+    pub(crate) fn is_deposed(&self, node: &Node<C>) -> bool {
+        self.0.wake();
+        let asked = Instant::now();
+        // the monitor makes one probe of many such questions
+        let _ = self.0.common.news.send(News::Check);
+        let verdict = || match self.0.members().primary() {
+            Some(primary) if primary.place() != node.place() => Some(true),
+            primary => {
+                let known = node.known();
+                let answered = known.asked.is_some_and(|asked_then| asked_then >= asked);
+                let well = known.health.last_state() == NodeState::Up;
+                (primary.is_some() && answered && well).then_some(false)
+            }
+        };
+        let bell = &self.0.common.bell;
+        bell.wait_for(self.0.deadline(), verdict).unwrap_or(false)
+    }
+}
+
+/// The replicas that may be asked.
+pub(super) fn candidates<'a, C: ReplicatedConnection>(
+    members: &'a Members<C>,
+    wanted: Wanted<'_>,
+    era: Era,
+    now: Instant,
+) -> Vec<&'a Arc<Node<C>>> {
+    let has = |known: &Known| match wanted {
+        Wanted::Fit(terms) => match known.has(&terms.need, era) {
+            Has::All => true,
+            Has::NotKnownToHave => known.is_worth_asking(now),
+            Has::NotAll => false,
+        },
+        Wanted::Only(_) => true,
+        Wanted::Stale(terms) => known.has(&terms.need, era) == Has::All,
+    };
+    let lag = |node: &&Arc<Node<C>>| {
+        let lag = node.known().health.shown_lag(now);
+        lag.unwrap_or(Duration::MAX)
+    };
+    let open = members.replicas.iter().filter(|node| {
+        let known = node.known();
+        is_open(&known, wanted, now) && has(&known)
+    });
+    match wanted {
+        Wanted::Fit(_) => open.collect(),
+        Wanted::Only(place) => open.filter(|node| node.place() == place).collect(),
+        Wanted::Stale(_) => open.min_by_key(lag).into_iter().collect(),
+    }
+}
+
+/// Tells whether a replica may be asked, whatever it has.
+pub(super) fn is_open(known: &Known, wanted: Wanted<'_>, now: Instant) -> bool {
+    match wanted {
+        Wanted::Fit(terms) => known.health.admits(terms.limit, now),
+        Wanted::Only(_) => known.health.admits(None, now),
+        Wanted::Stale(_) => is_late(known, now),
+    }
+}
+
+/// Tells whether a replica answers, but is not known to be fresh enough.
+fn is_late(known: &Known, now: Instant) -> bool {
+    let state = known.health.state(now);
+    matches!(state, NodeState::Lagging | NodeState::Up)
+}

@@ -1,0 +1,157 @@
+//! Having the nodes looked at: for the first time, regularly, or when somebody asks.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::config::PROBE_TIMEOUT;
+use super::{Inner, monitor};
+use crate::backend::ReplicatedConnection;
+use crate::context::{Need, Replicas};
+use crate::node::{Has, News, Node, NodeState, Use};
+
+/// How long the first caller waits at most for replicas that are only just not known to be fresh.
+const FIRST_LOOK: Duration = Duration::from_millis(500);
+
+impl<C: ReplicatedConnection> fmt::Debug for Inner<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner")
+            .field("name", &self.config.settings.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: ReplicatedConnection> Replicas for Inner<C> {
+    fn all_have(&self, need: &Need) -> bool {
+        let era = self.era();
+        self.members().replicas.iter().all(|node| {
+            let known = node.known();
+            let drained = known.health.last_state() == NodeState::Drained;
+            drained || !known.is_shared && known.has(need, era) == Has::All
+        })
+    }
+}
+
+impl<C: ReplicatedConnection> Inner<C> {
+    /// Has the nodes looked after; the first callers wait until each has been looked at once.
+    ///
+    /// A read waits no longer than a probe takes. A write waits longer: who is primary is not known
+    /// before all have answered, or were given the time to.
+    pub(super) fn attend(self: &Arc<Self>, use_: Use) {
+        if self.looked.load(Ordering::Acquire) {
+            if !self.is_monitored() {
+                self.refresh();
+            }
+            return;
+        }
+        if self.members().nodes.len() > 1 {
+            let started = *self.started.lock().get_or_insert_with(Instant::now);
+            self.refreshed.lock().get_or_insert(started);
+            self.wake();
+            let patience = match use_ {
+                Use::Read => PROBE_TIMEOUT,
+                Use::Write => self.config.settings.connect_timeout,
+            };
+            let looked = || self.have_looked().then_some(());
+            let bell = &self.common.bell;
+            let in_time = bell.wait_for(started + patience, looked).is_some();
+            if !in_time && use_ == Use::Read {
+                return;
+            }
+        }
+        self.looked.store(true, Ordering::Release);
+    }
+
+    /// Waits until the primary has answered or failed once, if replicas wait for that: until then
+    /// none of them is known to be fresh, and a primary that is all silence would be asked.
+    pub(super) fn hear_primary(&self) {
+        let settled = || {
+            let now = Instant::now();
+            let members = self.members();
+            let heard = |primary: &Arc<Node<C>>| primary.known().was_asked();
+            let waits = |node: &Arc<Node<C>>| {
+                let known = node.known();
+                known.report.is_some() && known.health.state(now) == NodeState::Unknown
+            };
+            members.primary().is_none_or(heard) || !members.replicas.iter().any(waits)
+        };
+        // the dial of its prober fails by then
+        let deadline = Instant::now() + self.config.settings.connect_timeout + PROBE_TIMEOUT;
+        self.common
+            .bell
+            .wait_for(deadline, || settled().then_some(()));
+    }
+
+    /// Starts the monitor, unless it runs.
+    pub(super) fn wake(self: &Arc<Self>) {
+        let inbox = self.inbox.lock().take();
+        if let Some(inbox) = inbox {
+            if let Err(error) = monitor::start(self, inbox) {
+                self.common.events.no_monitor(&error);
+            }
+        }
+    }
+
+    fn have_looked(&self) -> bool {
+        let now = Instant::now();
+        let members = self.members();
+        members.nodes.iter().all(|node| {
+            let known = node.known();
+            let unsure = || known.health.state(now) == NodeState::Unknown;
+            let waited = || now.saturating_duration_since(known.health.since()) > FIRST_LOOK;
+            known.asked.is_some() && (!unsure() || waited())
+        })
+    }
+
+    /// Tells whether every node has answered, or failed, a question sent since `then`.
+    pub(super) fn have_answered_since(&self, then: Instant) -> bool {
+        let answered = |node: &Arc<Node<C>>| node.known().asked.is_some_and(|asked| asked >= then);
+        self.members().nodes.iter().all(answered)
+    }
+
+    /// Tells whether the nodes are probed regularly.
+    pub(super) fn is_monitored(&self) -> bool {
+        !self.config.settings.check_interval.is_zero() && self.inbox.lock().is_none()
+    }
+
+    /// Has the nodes looked at, where nobody does so regularly and the last look is too long ago.
+    ///
+    /// By one caller; the others go by what is known, and so does that one.
+    pub(super) fn refresh(self: &Arc<Self>) {
+        let settings = &self.config.settings;
+        if !settings.check_interval.is_zero() || self.members().nodes.len() < 2 {
+            return;
+        }
+        let now = Instant::now();
+        {
+            let mut refreshed = self.refreshed.lock();
+            let recent = |at: Instant| now.saturating_duration_since(at) < settings.check_ttl;
+            if refreshed.is_some_and(recent) {
+                return;
+            }
+            *refreshed = Some(now);
+        }
+        let _ = self.common.news.send(News::Check);
+    }
+
+    /// Tells what is not as it should be, if anything is not.
+    pub(super) fn summarise(&self, now: Instant) {
+        let members = self.members();
+        let state = |node: &Arc<Node<C>>| node.known().health.state(now);
+        let fine = |node: &Arc<Node<C>>| matches!(state(node), NodeState::Up | NodeState::Drained);
+        if members.nodes.iter().all(fine) {
+            return;
+        }
+        let states = members.nodes.iter().map(|node| {
+            let since = node.known().health.since();
+            let lasted = now.saturating_duration_since(since).as_secs();
+            format!("{} {} for {lasted} s", node.name(), state(node))
+        });
+        let states: Vec<_> = states.collect();
+        let name = &self.config.settings.name;
+        self.common
+            .events
+            .summary(&format!("cluster {name:?}: {}", states.join(", ")));
+    }
+}
