@@ -32,7 +32,9 @@
 //! * With one server: it costs little, and gains nothing.
 //! * To spread writes, or data over several primaries: it knows one primary.
 //! * With asynchronous connections: it covers Diesel's own, which block.
-//! * To be told of a failover: what is [not there yet][missing] is in the README.
+//! * To fail over: it finds the server that was promoted, and promotes none.
+//!
+//! What is [not there yet][missing] is in the README.
 //!
 //! # The path of a query
 //!
@@ -41,9 +43,30 @@
 //! 2. The [`Context`] of the request says what was written that a replica may miss.
 //! 3. From these, the block and the transaction follows a [`Decision`]: a role and a [`Reason`].
 //! 4. The [`Cluster`] lends a connection to the primary, or to the replica that the [`Strategy`]
-//!    chooses among those that answer.
+//!    chooses among those that are up and miss nothing that the block asks for.
 //! 5. The statement runs there. A replica that is gone or refuses is not the caller's problem: the
 //!    next one, or the primary, runs it.
+//!
+//! # Health and failover
+//!
+//! Each node of a cluster with replicas is probed every
+//! [`check_interval`](ClusterConfig::check_interval), beside the statements and never by them.
+//!
+//! * A replica is asked while it is [`Up`](NodeState::Up): it answers, follows the primary, and its
+//!   lag, measured by positions, is within [`max_lag`](ClusterConfig::max_lag). Where none is, the
+//!   [`Fallback`] decides.
+//! * The primary is the server that takes writes and follows nobody. A promotion is found by the
+//!   next probe; statements that need the primary wait for it, up to
+//!   [`checkout_timeout`](ClusterConfig::checkout_timeout), and then fail with a [`RoutedError`]. Of
+//!   two such servers the one wins that has all that the other has; if neither has, nothing is
+//!   written.
+//! * A read in no transaction that has handed out no row goes on elsewhere when its replica dies; a
+//!   block that has read before goes on at the primary, where it sees nothing older. A write runs
+//!   again only if its server has refused it because another one is the primary now.
+//!
+//! [`Cluster::status`] shows the nodes, [`Cluster::ready`] answers a load balancer, an [`Observer`]
+//! is told what happens, and [`drain`](Cluster::drain), [`set_replicas`](Cluster::set_replicas) and
+//! [`set_mode`](Cluster::set_mode) change things at run time.
 //!
 //! # Where a statement goes
 //!
@@ -57,10 +80,10 @@
 //! | not in a block, in [`Mode::Primary`] | primary | [`PrimaryMode`](Reason::PrimaryMode) |
 //! | this block has used the primary | primary | [`Stuck`](Reason::Stuck) |
 //! | this block reads from a replica, and misses nothing there | that replica | [`Pinned`](Reason::Pinned) |
-//! | ... but may miss an own write | primary | [`NotCaughtUp`](Reason::NotCaughtUp) |
-//! | a replica may be asked, and misses nothing | a replica | [`Distributed`](Reason::Distributed) |
-//! | replicas may be asked, but may miss an own write | primary | [`NotCaughtUp`](Reason::NotCaughtUp) |
-//! | no replica may be asked | by [`Fallback`] | [`NoReplica`](Reason::NoReplica), [`Lagging`](Reason::Lagging) |
+//! | ... but may miss an own write, or it is gone, or too late for the block | primary | [`NotCaughtUp`](Reason::NotCaughtUp), [`NoReplica`](Reason::NoReplica), [`Lagging`](Reason::Lagging) |
+//! | a replica is up, and misses nothing | a replica | [`Distributed`](Reason::Distributed) |
+//! | replicas are up, but may miss an own write | primary | [`NotCaughtUp`](Reason::NotCaughtUp) |
+//! | no replica is up, or none as fresh as the block asks | by [`Fallback`] | [`NoReplica`](Reason::NoReplica), [`Lagging`](Reason::Lagging), [`Stale`](Reason::Stale) |
 //!
 //! # Features
 //!
@@ -71,8 +94,13 @@
 //! | `postgres` | [`PgConnection`](https://docs.rs/diesel/2.3/diesel/pg/struct.PgConnection.html): PostgreSQL |
 //! | `mysql` | [`MysqlConnection`](https://docs.rs/diesel/2.3/diesel/mysql/struct.MysqlConnection.html): MySQL and MariaDB |
 //! | `sqlite` | [`SqliteConnection`](https://docs.rs/diesel/2.3/diesel/sqlite/struct.SqliteConnection.html): SQLite |
+//! | `signed` | [`TokenKeys`]: tokens that clients cannot write themselves |
+//! | `tokio` | [`route::spawn_blocking`]: blocking tasks of a request |
+//! | `tower` | [`RoutedLayer`]: one context for each HTTP request of axum and others; with `signed` |
+//! | `memcached` | [`SharedStatus`]: many processes ask the servers for load and lag as one |
+//! | `serde` | `Serialize` for [`ClusterStatus`] and what is in it |
 //!
-//! Each turns on Diesel's feature of the same name. For Diesel 2.3 and Rust 1.86.
+//! The first three turn on Diesel's feature of the same name. For Diesel 2.3 and Rust 1.86.
 //!
 //! # In tests
 //!
@@ -98,6 +126,8 @@
 pub mod route;
 
 mod manager;
+#[cfg(feature = "tower")]
+mod tower;
 
 mod connection;
 mod distribute;
@@ -121,25 +151,36 @@ mod report;
 #[cfg(any(test, doctest))]
 mod readme;
 
+#[cfg(feature = "tower")]
+pub use self::tower::{RoutedBody, RoutedFuture, RoutedLayer, RoutedService};
 pub use backend::ReplicatedConnection;
+#[cfg(feature = "memcached")]
+pub use cluster::SharedStatus;
 pub use cluster::{
     Candidate, Cluster, ClusterConfig, ClusterMode, ClusterStatus, ConfigError, ConnectError,
-    Consistency, Fallback, ImplicitContext, Mode, NodeConfig, NodeState, NodeStatus, Role, Select,
-    Strategy,
+    Consistency, Fallback, ImplicitContext, Mode, NodeConfig, NodeStatus, Role, Select, Strategy,
 };
 #[cfg(feature = "postgres")]
 pub use connection::TransactionBuilder;
 pub use connection::{Peeked, Route, RoutedConnection, RoutedTransactionManager};
-pub use context::{Context, Entered};
+#[cfg(feature = "signed")]
+pub use context::TokenKeys;
+pub use context::{Context, Entered, Scope};
 pub use decision::{Decision, Reason};
 pub use distribute::Distribute;
 pub use error::RoutedError;
+pub use event::{Event, Observer};
 pub use manager::{RoutedConnectionManager, RoutedPool, RoutedPoolExt};
-pub use position::{Coverage, GtidList, GtidSet, ParsePositionError, Position, WalPosition};
+pub use node::NodeState;
+pub use position::{
+    Coverage, GtidList, GtidSet, GtidState, ParsePositionError, Position, WalPosition,
+};
 pub use report::{Access, ErrorClass, Following, Identity, Report, ReportedLag};
 
 /// What the macros need; no part of the API.
 #[doc(hidden)]
 pub mod __private {
     pub use diesel::result::Error;
+
+    pub use crate::context::rewritten_token;
 }

@@ -43,6 +43,7 @@ mod tests {
             Pinned,
             NotCaughtUp,
             Distributed,
+            Stale,
             NoReplica,
             Lagging,
         ];

@@ -29,6 +29,8 @@ use parking_lot::RwLock;
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Consistency};
 use crate::connection::RoutedConnection;
+#[cfg(feature = "tokio")]
+use crate::context::Context;
 use crate::error::RoutedError;
 use crate::manager::{RoutedConnectionManager, RoutedPool, no_handle};
 
@@ -194,6 +196,50 @@ where
     f(&mut cluster.connection())
 }
 
+/// Runs `f` on a thread where tokio lets tasks block, inside the context of the caller.
+///
+/// As [`tokio::task::spawn_blocking`], which starts without a context: what it writes, the request
+/// around it would not read.
+///
+/// # Panics
+///
+/// Outside a tokio runtime.
+///
+/// ```
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
+/// use diesel_routed::route;
+///
+/// # let pool = pool();
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async move {
+/// let request = Context::new();
+/// let write = async move {
+///     route::spawn_blocking(move || {
+///         let mut conn = pool.get()?;
+///         diesel::delete(posts::table).execute(&mut conn)?;
+///         Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+///     })
+///     .await?
+/// };
+/// request.scope(write).await?;
+/// assert!(request.is_sticky());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// # }).map_err(|error| error.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "tokio")]
+pub fn spawn_blocking<F, R>(f: F) -> tokio::task::JoinHandle<R>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    let context = Context::current();
+    tokio::task::spawn_blocking(move || match context {
+        Some(context) => context.run(f),
+        None => f(),
+    })
+}
+
 /// The pool of a module made by [`define_route!`](crate::define_route).
 #[doc(hidden)]
 pub struct Slot<C: ReplicatedConnection>(RwLock<Option<Ambient<C>>>);
@@ -292,4 +338,23 @@ macro_rules! define_route {
             }
         }
     };
+}
+
+#[cfg(all(test, feature = "tokio"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_blocking_task_is_in_the_context_of_its_caller() {
+        let inside = || spawn_blocking(Context::current);
+        assert!(inside().await.unwrap().is_none(), "outside any");
+        let context = Context::new();
+        let found = context.scope(async { inside().await.unwrap() }).await;
+        assert!(found.unwrap().is(&context));
+        let plain = context.scope(async {
+            let spawned = tokio::task::spawn_blocking(Context::current);
+            spawned.await.unwrap()
+        });
+        assert!(plain.await.is_none(), "tokio's own starts without");
+    }
 }

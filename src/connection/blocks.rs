@@ -155,12 +155,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     pub fn primary_connection(&mut self) -> QueryResult<&mut C> {
         self.run(&Statement::anything(), |_| Ok(()))?;
         // the write ends with the unit, not with this call
-        let mark = mark_for(&self.cluster, &mut self.unit, &Statement::anything());
+        let Some(lease) = &mut self.leases.primary else {
+            return Err(Error::NotFound);
+        };
+        let mark = mark_for(&self.cluster, &mut self.unit, lease, &Statement::anything());
         self.unit.marks.extend(mark);
-        match &mut self.leases.primary {
-            Some(lease) => Ok(lease.connection()),
-            None => Err(Error::NotFound),
-        }
+        Ok(lease.connection())
     }
 
     /// A replica is lent for the outermost block, or else for a transaction on it.

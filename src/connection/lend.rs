@@ -1,11 +1,14 @@
 //! The node connections that a handle holds.
 
+use std::time::Instant;
+
 use diesel::connection::{TransactionManager, TransactionManagerStatus};
 use diesel::result::QueryResult;
 
 use super::outfit::Outfit;
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{Cluster, NoReplica, Role, Wait};
+use crate::cluster::{Cluster, NoReplica, Role, Wait, Wanted};
+use crate::context::Need;
 use crate::decision::Transaction;
 use crate::error::RoutedError;
 use crate::node::{Lease, Permit, Tenancy};
@@ -20,7 +23,11 @@ pub(super) const REPLICA_TRIES: usize = 2;
 /// next statement.
 pub(super) struct Leases<C: ReplicatedConnection> {
     pub(super) primary: Option<Lease<C>>,
+    /// The primary's connection is of no more use.
     pub(super) primary_lost: bool,
+    /// To the server that took over, for a write that the old primary refused: its failed try
+    /// keeps the first slot borrowed.
+    pub(super) successor: Option<Lease<C>>,
     pub(super) replicas: [Slot<C>; REPLICA_TRIES],
 }
 
@@ -48,6 +55,7 @@ impl<C: ReplicatedConnection> Leases<C> {
         Self {
             primary: None,
             primary_lost: false,
+            successor: None,
             replicas: [slot(), slot()],
         }
     }
@@ -75,6 +83,20 @@ impl<C: ReplicatedConnection> Leases<C> {
             if let Some(mut lease) = self.primary.take_if(stateless) {
                 lease.lose();
             }
+        }
+        if let Some(successor) = self.successor.take() {
+            self.primary = Some(successor);
+        }
+    }
+
+    /// Gives back what was opened on a node that is used as something else by now. What was set in
+    /// a session is kept: no other connection may go on without it.
+    pub(super) fn give_back_retired(&mut self) {
+        let retired =
+            |lease: &mut Lease<C>| lease.tenancy != Tenancy::Session && lease.is_retired();
+        drop(self.primary.take_if(retired));
+        for slot in &mut self.replicas {
+            drop(slot.lease.take_if(retired));
         }
     }
 
@@ -111,7 +133,8 @@ impl<C: ReplicatedConnection> Leases<C> {
 
     pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Lease<C>> {
         let replicas = self.replicas.iter_mut().map(|slot| &mut slot.lease);
-        replicas.chain(std::iter::once(&mut self.primary)).flatten()
+        let primaries = [&mut self.primary, &mut self.successor];
+        replicas.chain(primaries).flatten()
     }
 
     pub(super) fn status_of(lease: &mut Lease<C>) -> &mut TransactionManagerStatus {
@@ -124,11 +147,12 @@ pub(super) fn open_primary<'a, C: ReplicatedConnection>(
     slot: &'a mut Option<Lease<C>>,
     cluster: &Cluster<C>,
     outfit: &Outfit<C>,
+    wait: Wait,
     admission: impl FnOnce() -> Result<Option<Permit>, RoutedError>,
 ) -> QueryResult<&'a mut Lease<C>> {
     if slot.is_none() {
         let admission = admission()?;
-        let mut lease = cluster.lend_primary()?;
+        let mut lease = cluster.lend_primary(wait)?;
         lease.admission = admission;
         outfit.put_on(&mut lease)?;
         *slot = Some(lease);
@@ -141,14 +165,23 @@ pub(super) fn open_replica<'a, C: ReplicatedConnection>(
     slot: &'a mut Option<Lease<C>>,
     cluster: &Cluster<C>,
     outfit: &Outfit<C>,
-    only: Option<usize>,
+    wanted: Wanted<'_>,
+    except: Option<usize>,
     wait: Wait,
 ) -> QueryResult<Result<&'a mut Lease<C>, NoReplica>> {
     // a block inside this one may have gone on elsewhere
-    let elsewhere = |lease: &mut Lease<C>| only.is_some_and(|only| only != lease.node().place());
+    let elsewhere = |lease: &mut Lease<C>| match wanted {
+        Wanted::Only(only) => only != lease.node().place(),
+        Wanted::Fit(terms) => {
+            let admits = |limit| lease.node().admits(limit, Instant::now());
+            terms.limit.is_some_and(|limit| !admits(Some(limit)))
+                || terms.need != Need::Nothing && !cluster.has(lease.node().place(), &terms.need)
+        }
+        Wanted::Stale(_) => false,
+    };
     drop(slot.take_if(elsewhere));
     if slot.is_none() {
-        let mut lease = match cluster.lend_replica(only, wait) {
+        let mut lease = match cluster.lend_replica(wanted, except, wait) {
             Ok(lease) => lease,
             Err(none) => return Ok(Err(none)),
         };

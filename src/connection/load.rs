@@ -7,18 +7,20 @@ use diesel::result::QueryResult;
 
 use super::lend::{Leases, Slot, open_primary, open_replica};
 use super::outfit::Outfit;
+use super::position::check_primary;
 use super::replay::{Peeked, Shared};
 use super::run::{
-    Next, admission, after_replica_error, check_fallback, fall_back, note_loss, spent_by,
+    Next, admission, after_replica_error, check_fallback, fall_back, may_resend, note_loss,
+    spent_by,
 };
 use super::settle::{mark_for, note_failure, note_success, occupy};
 use super::unit::Unit;
 use super::{Route, RoutedConnection, answered};
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{Cluster, Role};
+use crate::cluster::{Cluster, Role, Wait};
 use crate::decision::Reason;
-use crate::node::{Lease, Use};
-use crate::statement::Statement;
+use crate::node::{Lease, Origin, Tenancy, Use};
+use crate::statement::{Form, Statement};
 
 impl<B, C> LoadConnection<B> for RoutedConnection<C>
 where
@@ -40,8 +42,11 @@ where
         match decision.target {
             Role::Primary => {
                 self.leases.give_back_replicas();
-                self.rest()
-                    .load::<B, T>(source, &statement, decision.reason)
+                let rest = self.rest();
+                match statement.form() {
+                    Form::Dml => rest.write::<B, T>(source, &statement, decision.reason),
+                    _ => rest.load::<B, T>(source, &statement, decision.reason),
+                }
             }
             Role::Replica => self.load_on_replica::<B, T>(source, &statement, decision.reason),
         }
@@ -60,15 +65,14 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         T: Query + QueryFragment<C::Backend> + QueryId + 'query,
         C::Backend: QueryMetadata<T::SqlType>,
     {
-        let source = Shared::new(source);
-        let mut instead = Reason::NoReplica;
-        let wait = self.leases.wait();
+        let (source, wait) = (Shared::new(source), self.leases.wait());
+        let (mut instead, mut failed) = (Reason::NoReplica, None);
         let (replicas, rest) = self.split();
-        // Each try has a slot of its own: what a failed try has borrowed stays borrowed for as
-        // long as the cursor that is returned, and is tidied by the next statement.
+        // each try has a slot of its own: what a failed one has borrowed stays borrowed for as long
+        // as the cursor that is returned, and is tidied by the next statement
         for slot in replicas {
-            let only = rest.unit.only();
-            let opened = open_replica(&mut slot.lease, rest.cluster, rest.outfit, only, wait)?;
+            let (wanted, cluster) = (rest.unit.wanted(&reason), rest.cluster);
+            let opened = open_replica(&mut slot.lease, cluster, rest.outfit, wanted, failed, wait)?;
             let lease = match opened {
                 Ok(lease) => lease,
                 Err(none) => {
@@ -76,18 +80,19 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                     break;
                 }
             };
-            let place = lease.node().place();
+            let origin = lease.origin();
             let loaded = LoadConnection::<B>::load(lease.connection(), source.clone());
             let error = match loaded.and_then(Peeked::new) {
                 Ok(cursor) => {
-                    rest.unit.pin(place);
-                    *rest.last_route = Some(answered(rest.cluster, place, reason, Use::Read));
+                    rest.unit.pin(origin.node.place());
+                    *rest.last_route = Some(read_by(rest.cluster, &origin, reason));
                     return Ok(cursor);
                 }
                 Err(error) => error,
             };
+            failed = Some(origin.node.place());
             slot.spent = spent_by::<C>(rest.unit, &error);
-            match after_replica_error(rest.cluster, rest.unit, place, statement, &error) {
+            match after_replica_error(rest.cluster, rest.unit, &origin, statement, &error) {
                 Next::Return => return Err(error),
                 Next::OtherReplica => reason = Reason::Distributed,
                 Next::Primary(why) => {
@@ -109,11 +114,13 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let Leases {
             primary,
             primary_lost,
+            successor,
             replicas,
         } = &mut self.leases;
         let rest = Rest {
             primary,
             primary_lost,
+            successor,
             unit: &mut self.unit,
             cluster: &self.cluster,
             outfit: &self.outfit,
@@ -127,6 +134,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
 struct Rest<'conn, C: ReplicatedConnection> {
     primary: &'conn mut Option<Lease<C>>,
     primary_lost: &'conn mut bool,
+    successor: &'conn mut Option<Lease<C>>,
     unit: &'conn mut Unit,
     cluster: &'conn Cluster<C>,
     outfit: &'conn Outfit<C>,
@@ -146,32 +154,141 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         T: Query + QueryFragment<C::Backend> + QueryId + 'query,
         C::Backend: QueryMetadata<T::SqlType>,
     {
-        let Self { cluster, unit, .. } = self;
-        let admission = || admission(cluster, &reason);
-        let lease = open_primary(self.primary, cluster, self.outfit, admission)?;
-        // the cursor borrows the connection from here on: what is noted on it is noted now
-        occupy(lease, statement);
-        let mark = mark_for(cluster, unit, statement);
-        let loaded = LoadConnection::<B>::load(lease.connection(), source).and_then(Peeked::new);
-        unit.used_primary();
-        *self.last_route = Some(answered(cluster, 0, reason, statement.use_()));
-        match loaded {
-            Ok(cursor) => {
-                note_success(unit, statement);
-                Ok(match unit.in_transaction() {
-                    true => {
-                        unit.keep(mark);
-                        cursor
-                    }
-                    false => cursor.ending(mark),
-                })
-            }
-            Err(error) => {
-                *self.primary_lost = note_loss(cluster, unit, &error);
-                // nobody can be asked for evidence while the cursor's slot is borrowed
-                note_failure::<C>(unit, statement, mark, &error, || false);
-                Err(error)
-            }
+        let Self {
+            primary,
+            cluster,
+            outfit,
+            primary_lost,
+            unit,
+            last_route,
+            ..
+        } = self;
+        if reason == Reason::NotCaughtUp {
+            check_primary(primary, cluster, outfit, unit)?;
+        }
+        let lease = lease_for(primary, cluster, outfit, &reason)?;
+        let origin = lease.origin();
+        let loaded = load_there::<C, B, T>(lease, unit, source, cluster, statement);
+        *last_route = Some(answered_by(cluster, &origin, statement, reason));
+        if let Err(error) = &loaded {
+            *primary_lost = note_loss(&origin, unit, error);
+        }
+        loaded
+    }
+
+    /// Loads the rows that a single write returns; if its server refuses it because another one is
+    /// the primary by now, from that one.
+    fn write<'query, B, T>(
+        self,
+        source: T,
+        statement: &Statement,
+        reason: Reason,
+    ) -> QueryResult<Peeked<<C as LoadConnection<B>>::Cursor<'conn, 'query>>>
+    where
+        C: LoadConnection<B>,
+        T: Query + QueryFragment<C::Backend> + QueryId + 'query,
+        C::Backend: QueryMetadata<T::SqlType>,
+    {
+        let Self {
+            primary,
+            successor,
+            cluster,
+            outfit,
+            primary_lost,
+            unit,
+            last_route,
+        } = self;
+        let source = Shared::new(source);
+        let lease = lease_for(primary, cluster, outfit, &reason)?;
+        let (origin, tenancy) = (lease.origin(), lease.tenancy);
+        let first = load_there::<C, B, _>(lease, unit, source.clone(), cluster, statement);
+        *last_route = Some(answered_by(cluster, &origin, statement, reason.clone()));
+        let error = match first {
+            Ok(cursor) => return Ok(cursor),
+            Err(error) => error,
+        };
+        *primary_lost = note_loss(&origin, unit, &error);
+        let may = tenancy != Tenancy::Session && may_resend::<C>(unit, statement, &error);
+        if !may || !cluster.is_deposed(&origin.node) {
+            return Err(error);
+        }
+        // what the failed try has borrowed stays borrowed, and is closed by the next statement
+        *primary_lost = true;
+        let lease = lease_for(successor, cluster, outfit, &reason)?;
+        let origin = lease.origin();
+        let second = load_there::<C, B, _>(lease, unit, source, cluster, statement);
+        *last_route = Some(answered_by(cluster, &origin, statement, reason));
+        second
+    }
+}
+
+fn read_by<C: ReplicatedConnection>(
+    cluster: &Cluster<C>,
+    origin: &Origin<C>,
+    reason: Reason,
+) -> Route {
+    answered(cluster, &origin.node, Role::Replica, reason, Use::Read)
+}
+
+/// Borrows the primary into `slot` for a statement that comes for this reason.
+fn lease_for<'conn, C: ReplicatedConnection>(
+    slot: &'conn mut Option<Lease<C>>,
+    cluster: &Cluster<C>,
+    outfit: &Outfit<C>,
+    reason: &Reason,
+) -> QueryResult<&'conn mut Lease<C>> {
+    let admission = || admission(cluster, reason);
+    open_primary(slot, cluster, outfit, Wait::UntilCheckoutTimeout, admission)
+}
+
+/// Loads from a connection to the primary, and settles what that leaves behind.
+fn load_there<'conn, 'query, C, B, T>(
+    lease: &'conn mut Lease<C>,
+    unit: &mut Unit,
+    source: T,
+    cluster: &Cluster<C>,
+    statement: &Statement,
+) -> QueryResult<Peeked<<C as LoadConnection<B>>::Cursor<'conn, 'query>>>
+where
+    C: ReplicatedConnection + LoadConnection<B>,
+    T: Query + QueryFragment<C::Backend> + QueryId + 'query,
+    C::Backend: QueryMetadata<T::SqlType>,
+{
+    // the cursor borrows the connection from here on: what is noted on it is noted now
+    occupy(lease, statement);
+    let mark = mark_for(cluster, unit, lease, statement);
+    let loaded = LoadConnection::<B>::load(lease.connection(), source).and_then(Peeked::new);
+    unit.used_primary();
+    match loaded {
+        Ok(cursor) => {
+            note_success(unit, statement);
+            Ok(match unit.in_transaction() {
+                true => {
+                    unit.keep(mark);
+                    cursor
+                }
+                false => cursor.ending(mark),
+            })
+        }
+        Err(error) => {
+            // nobody can be asked for evidence while the cursor's slot is borrowed
+            note_failure::<C>(unit, statement, mark, &error, || false);
+            Err(error)
         }
     }
+}
+
+fn answered_by<C: ReplicatedConnection>(
+    cluster: &Cluster<C>,
+    origin: &Origin<C>,
+    statement: &Statement,
+    reason: Reason,
+) -> Route {
+    answered(
+        cluster,
+        &origin.node,
+        Role::Primary,
+        reason,
+        statement.use_(),
+    )
 }

@@ -1,12 +1,14 @@
 //! The connection that the user holds: statement -> decide -> choose -> delegate.
 
 mod blocks;
+mod facts;
 mod forward;
 mod lend;
 mod load;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod outfit;
+mod position;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod replay;
@@ -25,6 +27,7 @@ use diesel::connection::{TransactionManagerStatus, ValidTransactionManagerStatus
 use diesel::query_builder::{QueryFragment, QueryId};
 use diesel::result::QueryResult;
 
+use self::facts::replica_facts;
 use self::lend::Leases;
 use self::outfit::Outfit;
 #[cfg(feature = "postgres")]
@@ -36,9 +39,9 @@ use self::unit::{Ambient, Unit};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, ClusterMode, ImplicitContext, Mode, Role};
 use crate::context::Context;
-use crate::decision::{self, Decision, Demand, Facts, Reason, ReplicaFacts, Transaction};
+use crate::decision::{self, Decision, Demand, Facts, Reason, Transaction};
 use crate::error::RoutedError;
-use crate::node::{Tenancy, Use};
+use crate::node::{Node, Tenancy, Use};
 use crate::statement::{Known, Statement};
 
 /// A Diesel connection that is a whole replicated database.
@@ -149,8 +152,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// Marks the context as if something had been written now: blocks read from the primary until
     /// the replicas are known to have caught up.
     pub fn stick_to_primary(&mut self) {
-        let (id, sticky_for) = (self.cluster.id(), self.cluster.sticky_for());
-        self.unit.context().mark(id, sticky_for);
+        self.unit.context().mark(self.cluster.place());
         if let Some(block) = self.unit.block_mut() {
             block.used_primary = true;
         }
@@ -170,7 +172,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn unstick(&mut self) {
-        self.unit.context().unstick_for(self.cluster.id());
+        self.unit.context().unstick_for(self.cluster.place());
         if let Some(block) = self.unit.block_mut() {
             block.used_primary = false;
             block.pin = None;
@@ -227,7 +229,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     fn decide(&mut self, statement: &Statement) -> QueryResult<Decision> {
         let mode = self.cluster.mode();
         self.check_allowed(statement, mode)?;
-        let pin = self.unit.pin_facts(self.cluster.id());
+        let pin = self.pin_facts();
         let session = self.leases.primary.as_ref().map(|lease| lease.tenancy);
         let facts = Facts {
             demand: match statement.was_refused() {
@@ -283,8 +285,9 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     fn begin_statement(&mut self, statement: &Statement) -> QueryResult<Decision> {
         self.leases.tidy();
         self.touch();
-        if self.unit.in_transaction() {
-            self.notice_ended_transaction();
+        match self.unit.in_transaction() {
+            true => self.notice_ended_transaction(),
+            false => self.leases.give_back_retired(),
         }
         let decision = self.decide(statement);
         if self.unit.transaction_lost && self.unit.is_closed_by(statement) {
@@ -292,6 +295,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             self.unit.close_raw_transaction();
         }
         let decision = decision?;
+        let decision = self.prefer_stale(decision);
         run::check_fallback(&self.cluster, &decision.reason)?;
         self.prefer_primary(decision)
     }
@@ -309,6 +313,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 lease.tenancy = Tenancy::Session;
             }
         }
+        self.read_position_for_tokens();
         self.leases.tidy();
         self.leases = Leases::new();
         self.unit = new_unit(&self.cluster);
@@ -336,28 +341,19 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
 /// Counts an answer and says where it came from.
 fn answered<C: ReplicatedConnection>(
     cluster: &Cluster<C>,
-    place: usize,
+    node: &Node<C>,
+    role: Role,
     reason: Reason,
     use_: Use,
 ) -> Route {
-    let node = cluster.node(place);
     node.count(use_);
-    Route {
+    let route = Route {
         node: Arc::clone(node.name()),
-        role: node.role(),
+        role,
         reason,
-    }
-}
-
-fn replica_facts<C: ReplicatedConnection>(cluster: &Cluster<C>, unit: &mut Unit) -> ReplicaFacts {
-    let now = Instant::now();
-    if !cluster.any_replica_admits(now) {
-        ReplicaFacts::None
-    } else if unit.is_sticky(cluster.id(), now) {
-        ReplicaFacts::Behind
-    } else {
-        ReplicaFacts::Fit
-    }
+    };
+    cluster.events().routed(&route);
+    route
 }
 
 impl<C: ReplicatedConnection> Drop for RoutedConnection<C> {

@@ -3,16 +3,17 @@
 use diesel::result::{Error, QueryResult};
 
 use super::lend::{REPLICA_TRIES, Spent, open_primary, open_replica};
+use super::position::check_primary;
 use super::settle::{after_error, after_success, mark_for};
 use super::unit::Unit;
 use super::{RoutedConnection, answered};
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{Cluster, Consistency, Fallback, NoReplica, Role};
+use crate::cluster::{Cluster, Consistency, Fallback, NoReplica, Role, Wait, Wanted};
 use crate::decision::{Decision, Reason};
 use crate::error::RoutedError;
-use crate::event;
-use crate::node::{Permit, Use};
-use crate::statement::Statement;
+use crate::node::{Lease, Origin, Permit, Tenancy, Use};
+use crate::report::ErrorClass;
+use crate::statement::{Form, Statement};
 
 /// What to do after a statement failed on a replica.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,14 +72,14 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             if leases.primary.is_some() {
                 return Ok(());
             }
-            let lease = open_primary(&mut leases.primary, cluster, outfit, || Ok(None))?;
+            let lease = open_primary(&mut leases.primary, cluster, outfit, Wait::No, || Ok(None))?;
             leases.primary_lost = lease.connection().ping().is_err();
             leases.tidy();
         }
         match leases.primary {
             Some(_) => Ok(()),
             None => Err(RoutedError::NoPrimary {
-                node: cluster.node(0).name().to_string(),
+                node: cluster.primary_name(),
                 cause: "it takes connections, but answers nothing".to_owned(),
             }
             .into()),
@@ -91,10 +92,10 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         mut reason: Reason,
         mut f: impl FnMut(&mut C) -> QueryResult<R>,
     ) -> QueryResult<R> {
-        let mut instead = Reason::NoReplica;
+        let (mut instead, mut failed) = (Reason::NoReplica, None);
         for _ in 0..REPLICA_TRIES {
-            let place = match self.open_replica()? {
-                Ok(place) => place,
+            let origin = match self.open_replica(&reason, failed)? {
+                Ok(origin) => origin,
                 Err(none) => {
                     instead = fall_back(&self.cluster, none)?;
                     break;
@@ -105,14 +106,22 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             };
             let error = match lease.run(&mut f) {
                 Ok(value) => {
-                    self.unit.pin(place);
-                    self.last_route = Some(answered(&self.cluster, place, reason, Use::Read));
+                    self.unit.pin(origin.node.place());
+                    let route = answered(
+                        &self.cluster,
+                        &origin.node,
+                        Role::Replica,
+                        reason,
+                        Use::Read,
+                    );
+                    self.last_route = Some(route);
                     return Ok(value);
                 }
                 Err(error) => error,
             };
+            failed = Some(origin.node.place());
             self.leases.replicas[0].spent = spent_by::<C>(&self.unit, &error);
-            match after_replica_error(&self.cluster, &self.unit, place, statement, &error) {
+            match after_replica_error(&self.cluster, &self.unit, &origin, statement, &error) {
                 Next::Return => return Err(error),
                 Next::OtherReplica => reason = Reason::Distributed,
                 Next::Primary(why) => {
@@ -133,6 +142,33 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         reason: Reason,
         mut f: impl FnMut(&mut C) -> QueryResult<R>,
     ) -> QueryResult<R> {
+        let result = self.run_there(statement, reason.clone(), &mut f);
+        match result {
+            Err(error) if self.was_deposed(statement, &error) => {
+                self.leases.give_back_retired();
+                self.run_there(statement, reason, f)
+            }
+            result => result,
+        }
+    }
+
+    /// Tells whether a write was refused because its server is not the primary any more, and
+    /// another one is.
+    fn was_deposed(&mut self, statement: &Statement, error: &Error) -> bool {
+        let Some(lease) = &mut self.leases.primary else {
+            return false;
+        };
+        let stateless = lease.tenancy != Tenancy::Session;
+        let may = stateless && may_resend::<C>(&self.unit, statement, error);
+        may && self.cluster.is_deposed(&lease.origin().node)
+    }
+
+    fn run_there<R>(
+        &mut self,
+        statement: &Statement,
+        reason: Reason,
+        mut f: impl FnMut(&mut C) -> QueryResult<R>,
+    ) -> QueryResult<R> {
         self.leases.give_back_replicas();
         let Self {
             leases,
@@ -142,23 +178,39 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             ..
         } = self;
         let admission = || admission(cluster, &reason);
-        let lease = open_primary(&mut leases.primary, cluster, outfit, admission)?;
-        let mark = mark_for(cluster, unit, statement);
+        if reason == Reason::NotCaughtUp {
+            check_primary(&mut leases.primary, cluster, outfit, unit)?;
+        }
+        let wait = Wait::UntilCheckoutTimeout;
+        let lease = open_primary(&mut leases.primary, cluster, outfit, wait, admission)?;
+        let origin = lease.origin();
+        let mark = mark_for(cluster, unit, lease, statement);
         let result = lease.run(&mut f);
         match &result {
             Ok(_) => after_success(unit, lease, statement, mark),
             Err(error) => {
                 after_error(unit, lease, statement, mark, error);
-                leases.primary_lost = note_loss(cluster, unit, error);
+                leases.primary_lost = note_loss(&origin, unit, error);
             }
         }
-        self.unit.used_primary();
-        self.last_route = Some(answered(&self.cluster, 0, reason, statement.use_()));
+        unit.used_primary();
+        let route = answered(
+            cluster,
+            &origin.node,
+            Role::Primary,
+            reason,
+            statement.use_(),
+        );
+        self.last_route = Some(route);
         result
     }
 
-    /// Borrows a replica for the block, unless it has one, and returns the node's place.
-    pub(super) fn open_replica(&mut self) -> QueryResult<Result<usize, NoReplica>> {
+    /// Borrows a replica for the block, unless it has one.
+    pub(super) fn open_replica(
+        &mut self,
+        reason: &Reason,
+        except: Option<usize>,
+    ) -> QueryResult<Result<Origin<C>, NoReplica>> {
         let Self {
             leases,
             unit,
@@ -168,8 +220,27 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         } = self;
         let wait = leases.wait();
         let slot = &mut leases.replicas[0].lease;
-        let opened = open_replica(slot, cluster, outfit, unit.only(), wait)?;
-        Ok(opened.map(|lease| lease.node().place()))
+        let opened = open_replica(slot, cluster, outfit, unit.wanted(reason), except, wait)?;
+        Ok(opened.map(Lease::origin))
+    }
+
+    /// Sends a read to a replica that is late, where that is wanted rather than the primary.
+    ///
+    /// Never one of a context that has written what it may miss.
+    pub(super) fn prefer_stale(&mut self, decision: Decision) -> Decision {
+        let fell = matches!(decision.reason, Reason::NoReplica | Reason::Lagging);
+        if !fell || self.cluster.settings().fallback != Fallback::Stale {
+            return decision;
+        }
+        let begun = self.unit.pinned().is_some();
+        self.unit.look(self.cluster.place());
+        match begun || !self.cluster.any_late(&self.unit.terms().need) {
+            true => decision,
+            false => Decision {
+                target: Role::Replica,
+                reason: Reason::Stale,
+            },
+        }
     }
 }
 
@@ -178,9 +249,11 @@ pub(super) fn fall_back<C: ReplicatedConnection>(
     cluster: &Cluster<C>,
     none: NoReplica,
 ) -> QueryResult<Reason> {
-    match cluster.settings().fallback {
-        Fallback::Error if cluster.has_replicas() => {
-            Err(RoutedError::NoReplica { cause: none.0 }.into())
+    match (none, cluster.settings().fallback) {
+        // healthy, and that is no reason to refuse what was just written
+        (NoReplica::Behind, _) => Ok(Reason::NotCaughtUp),
+        (NoReplica::Unable(cause), Fallback::Error) if cluster.has_replicas() => {
+            Err(RoutedError::NoReplica { cause }.into())
         }
         _ => Ok(Reason::NoReplica),
     }
@@ -203,51 +276,66 @@ pub(super) fn admission<C: ReplicatedConnection>(
     reason: &Reason,
 ) -> Result<Option<Permit>, RoutedError> {
     match reason {
-        Reason::NoReplica | Reason::Lagging => cluster.admit_fallback(),
+        Reason::NoReplica | Reason::Lagging => {
+            cluster.events().fell_back(reason);
+            cluster.admit_fallback()
+        }
         _ => Ok(None),
     }
+}
+
+/// Tells whether a write that a server has refused may run again on another one: it has done
+/// nothing, is one statement, and stands in no transaction.
+pub(super) fn may_resend<C: ReplicatedConnection>(
+    unit: &Unit,
+    statement: &Statement,
+    error: &Error,
+) -> bool {
+    let single = statement.form() == Form::Dml && !unit.in_transaction();
+    single && C::class_of(error) == ErrorClass::Role
 }
 
 /// Decides what happens after an error on a replica, and tells the cluster what it means.
 pub(super) fn after_replica_error<C: ReplicatedConnection>(
     cluster: &Cluster<C>,
     unit: &Unit,
-    place: usize,
+    origin: &Origin<C>,
     statement: &Statement,
     error: &Error,
 ) -> Next {
-    let lost = C::was_lost(error);
-    if lost {
-        cluster.node(place).died();
+    let class = C::class_of(error);
+    if class == ErrorClass::Death {
+        origin.died();
     }
     if unit.in_transaction() {
         return Next::Return;
     }
-    if lost {
+    if matches!(class, ErrorClass::Death | ErrorClass::Conflict) {
+        cluster.events().retried(origin.node.name(), class);
         // a block that has read goes on only where it sees nothing older
-        return match unit.only() {
+        return match unit.pinned().filter(|_| !unit.goes_on_anywhere()) {
             Some(_) => Next::Primary(Reason::NoReplica),
             None => Next::OtherReplica,
         };
     }
-    if !C::was_refused(error) {
+    if class != ErrorClass::Role {
         return Next::Return;
     }
     if statement.learn(cluster.learned()) {
-        event::refused(statement.describe());
+        cluster.events().refused(statement.describe());
     }
     Next::Primary(Reason::ReadOnlyRefused)
 }
 
 /// Tells the primary's node of a lost connection, and whether the handle may open another one.
 pub(super) fn note_loss<C: ReplicatedConnection>(
-    cluster: &Cluster<C>,
+    origin: &Origin<C>,
     unit: &Unit,
     error: &Error,
 ) -> bool {
-    let lost = C::was_lost(error);
+    let lost = C::class_of(error) == ErrorClass::Death;
     if lost {
-        cluster.node(0).lost();
+        origin.node.lost();
     }
     lost && !unit.in_transaction()
 }
@@ -256,13 +344,12 @@ pub(super) fn note_loss<C: ReplicatedConnection>(
 pub(super) fn spent_by<C: ReplicatedConnection>(unit: &Unit, error: &Error) -> Spent {
     if unit.in_transaction() {
         // the transaction ends first
-        Spent::No
-    } else if C::was_lost(error) {
-        Spent::Lost
-    } else if C::was_refused(error) {
-        Spent::GiveBack
-    } else {
-        Spent::No
+        return Spent::No;
+    }
+    match C::class_of(error) {
+        ErrorClass::Death => Spent::Lost,
+        ErrorClass::Role | ErrorClass::Conflict => Spent::GiveBack,
+        _ => Spent::No,
     }
 }
 
@@ -290,15 +377,22 @@ impl Unit {
             .is_some_and(|block| block.consistency == Consistency::PrimaryPreferred)
     }
 
-    /// The one replica that may serve the block from here on, if it has read from one.
+    /// The replica that may serve a statement.
     ///
-    /// A block that asks for nothing goes on anywhere, and a transaction is where it is.
-    pub(super) fn only(&self) -> Option<usize> {
-        let block = self.block()?;
-        match block.consistency {
-            _ if self.in_transaction() => None,
-            Consistency::Eventual => None,
-            _ => block.pin.as_ref().map(|pin| pin.node),
+    /// A block that has read from one goes on there alone, so that it sees nothing older; one that
+    /// asks for nothing goes on anywhere, and a transaction is where it is.
+    pub(super) fn wanted(&self, reason: &Reason) -> Wanted<'_> {
+        match self.pinned() {
+            _ if *reason == Reason::Stale => Wanted::Stale(self.terms()),
+            Some(place) if !self.goes_on_anywhere() && !self.in_transaction() => {
+                Wanted::Only(place)
+            }
+            _ => Wanted::Fit(self.terms()),
         }
+    }
+
+    pub(super) fn goes_on_anywhere(&self) -> bool {
+        self.block()
+            .is_some_and(|block| block.consistency == Consistency::Eventual)
     }
 }

@@ -8,12 +8,14 @@ use crate::cluster::Cluster;
 use crate::context::WriteMark;
 use crate::decision::Transaction;
 use crate::node::{Lease, Tenancy};
+use crate::report::ErrorClass;
 use crate::statement::{Form, Keeps, Statement, TransactionEffect};
 
 /// Takes the ticket of a statement that is about to run on the primary, if it may write.
 pub(super) fn mark_for<C: ReplicatedConnection>(
     cluster: &Cluster<C>,
     unit: &mut Unit,
+    lease: &mut Lease<C>,
     statement: &Statement,
 ) -> Option<WriteMark> {
     if unit.marking == Marking::Off || !statement.marks() {
@@ -24,7 +26,14 @@ pub(super) fn mark_for<C: ReplicatedConnection>(
         // one ticket stands for the whole transaction
         return None;
     }
-    Some(context.begin_write(cluster.id(), cluster.sticky_for()))
+    if context.bears_token() && !unit.wrote.iter().any(|known| known.is(&context)) {
+        unit.wrote.push(context.clone());
+    }
+    if context.is_answered() {
+        cluster.events().token_too_late();
+    }
+    let era = cluster.era_of(lease);
+    Some(context.begin_write(cluster.place(), era))
 }
 
 /// Settles a statement that ended well.
@@ -72,7 +81,7 @@ pub(super) fn after_error<C: ReplicatedConnection>(
     error: &Error,
 ) {
     let may_keep = statement.keeps() == Keeps::State || statement.form() == Form::Batch;
-    if may_keep && !C::was_lost(error) {
+    if may_keep && C::class_of(error) != ErrorClass::Death {
         // how far it came is not known: whatever it left is closed with the connection
         lease.tenancy = Tenancy::Session;
     } else if statement.form() == Form::Routine {
@@ -91,7 +100,11 @@ pub(super) fn note_failure<C: ReplicatedConnection>(
     error: &Error,
     evidence: impl FnOnce() -> bool,
 ) {
-    let lost = C::was_lost(error);
+    let lost = C::class_of(error) == ErrorClass::Death;
+    if lost {
+        // the server may still be at it
+        mark.iter().chain(&unit.marks).for_each(WriteMark::doubt);
+    }
     let opens = statement.transaction_effect() == TransactionEffect::Opens;
     if opens && unit.transaction == Transaction::None && !lost {
         unit.raw_transaction = true;

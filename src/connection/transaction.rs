@@ -14,10 +14,12 @@ use super::run::{admission, fall_back};
 use super::settle::same_evidence;
 use super::unit::Block;
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{ClusterMode, Role};
+use crate::cluster::{ClusterMode, Role, Wait};
+use crate::context::WriteMark;
 use crate::decision::{Reason, Transaction};
 use crate::error::RoutedError;
 use crate::node::Lease;
+use crate::report::ErrorClass;
 use crate::statement::Statement;
 
 /// Hands transactions over to the transaction manager of the node that they run on.
@@ -120,7 +122,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         match result {
             // nothing was said yet: a connection that died in the pool is worth a second try
             Err(error)
-                if C::was_lost(&error)
+                if C::class_of(&error) == ErrorClass::Death
                     && !self.unit.raw_transaction
                     && RoutedError::downcast(&error).is_none() =>
             {
@@ -148,10 +150,14 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             ..
         } = self;
         let admission = || admission(cluster, &reason);
-        let lease = open_primary(&mut leases.primary, cluster, outfit, admission)?;
+        let wait = Wait::UntilCheckoutTimeout;
+        let lease = open_primary(&mut leases.primary, cluster, outfit, wait, admission)?;
+        let origin = lease.origin();
         let result = lease.run(begin);
-        if result.as_ref().is_err_and(C::was_lost) {
+        let death = |error: &Error| C::class_of(error) == ErrorClass::Death;
+        if result.as_ref().is_err_and(death) {
             // what a statement has begun on it is lost, and nothing may go on without it
+            origin.node.lost();
             leases.primary_lost = !unit.raw_transaction;
             leases.tidy();
         }
@@ -166,7 +172,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     ) -> QueryResult<()> {
         let mut reason = match self.target_of_reads()? {
             (Role::Primary, reason) => reason,
-            (Role::Replica, _) => match self.begin_on_replica(&mut begin)? {
+            (Role::Replica, reason) => match self.begin_on_replica(&reason, &mut begin)? {
                 Ok(()) => {
                     self.unit.transaction = Transaction::ReadOnly(Role::Replica);
                     return Ok(());
@@ -201,11 +207,13 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// Begins on a replica, or says why the primary has to serve.
     fn begin_on_replica(
         &mut self,
+        reason: &Reason,
         begin: &mut impl FnMut(&mut C) -> QueryResult<()>,
     ) -> QueryResult<Result<(), Reason>> {
+        let mut failed = None;
         for _ in 0..REPLICA_TRIES {
-            let place = match self.open_replica()? {
-                Ok(place) => place,
+            let origin = match self.open_replica(reason, failed)? {
+                Ok(origin) => origin,
                 Err(none) => return fall_back(&self.cluster, none).map(Err),
             };
             let Some(lease) = self.leases.replica() else {
@@ -213,11 +221,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             };
             match lease.run(&mut *begin) {
                 Ok(()) => {
-                    self.unit.pin(place);
+                    self.unit.pin(origin.node.place());
                     return Ok(Ok(()));
                 }
-                Err(error) if C::was_lost(&error) => {
-                    self.cluster.node(place).died();
+                Err(error) if C::class_of(&error) == ErrorClass::Death => {
+                    failed = Some(origin.node.place());
+                    origin.died();
                     self.leases.replicas[0].spent = Spent::Lost;
                     self.leases.tidy();
                 }
@@ -282,7 +291,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         match self.unit.transaction_lost {
             false => Ok(()),
             true => Err(RoutedError::TransactionLost {
-                node: self.cluster.node(0).name().to_string(),
+                node: self.cluster.primary_name(),
             }
             .into()),
         }
@@ -317,6 +326,9 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let marks = std::mem::take(&mut unit.marks);
         if !marks.is_empty() && provable && self.left_no_trace() {
             marks.into_iter().for_each(|mark| mark.give_back());
+        } else if broken {
+            // a commit that was not answered may still be under way
+            marks.iter().for_each(WriteMark::doubt);
         }
         self.end_of_block();
     }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::cluster::Consistency;
-use crate::context::{ClusterId, Context, WriteMark};
+use crate::cluster::{Consistency, Terms};
+use crate::context::{Context, Need, Place, WriteMark};
 use crate::decision::{BlockFacts, PinFacts, Transaction};
 use crate::statement::{Statement, TransactionEffect};
 
@@ -105,8 +105,12 @@ pub(super) struct Unit {
     pub(super) unprovable: bool,
     /// Tickets of the transaction that is open, one for each context that wrote in it.
     pub(super) marks: Vec<WriteMark>,
+    /// The contexts in which this unit has written, of those that will be written down.
+    pub(super) wrote: Vec<Context>,
     /// What the context had written when a replica was last looked for.
     seen: Option<(Context, Option<u64>)>,
+    /// What a replica must be, as of then.
+    terms: Terms,
     /// The handle's own context, used outside any other.
     own: Option<Context>,
 }
@@ -124,7 +128,12 @@ impl Unit {
             transaction_lost: false,
             unprovable: false,
             marks: Vec::new(),
+            wrote: Vec::new(),
             seen: None,
+            terms: Terms {
+                limit: None,
+                need: Need::Nothing,
+            },
             own: None,
         }
     }
@@ -148,19 +157,47 @@ impl Unit {
         Context::current().unwrap_or_else(|| self.own.get_or_insert_with(Context::new).clone())
     }
 
-    /// Tells whether a replica could miss something that the context has written.
+    /// Looks up what a replica must have to serve the block.
     ///
     /// The epoch is noted first: a mark that arrives in between is then seen by the next read.
-    pub(super) fn is_sticky(&mut self, cluster: ClusterId, now: Instant) -> bool {
+    pub(super) fn look(&mut self, cluster: &Place) {
         let context = self.context();
         let epoch = context.epoch();
-        let sticky = context.is_sticky_for(cluster, now);
-        self.seen = Some((context, (!sticky).then_some(epoch)));
-        sticky
+        let need = context.need_for(cluster, Instant::now());
+        let asks_for_nothing = self.goes_on_anywhere();
+        self.seen = Some((
+            context,
+            (!asks_for_nothing || need == Need::Nothing).then_some(epoch),
+        ));
+        self.terms = Terms {
+            limit: self.limit(),
+            need: match asks_for_nothing {
+                true => Need::Nothing,
+                false => need,
+            },
+        };
+    }
+
+    /// What a replica must be to serve the block, as last looked up.
+    pub(super) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The place of the replica that the block reads from.
+    pub(super) fn pinned(&self) -> Option<usize> {
+        Some(self.block()?.pin.as_ref()?.node)
+    }
+
+    /// How old the data may be that the block reads, if it says so.
+    pub(super) fn limit(&self) -> Option<Duration> {
+        match self.block()?.consistency {
+            Consistency::MaxLag(limit) => Some(limit),
+            _ => None,
+        }
     }
 
     /// Tells whether something was written since the block chose its replica.
-    pub(super) fn pin_facts(&self, cluster: ClusterId) -> PinFacts {
+    pub(super) fn pin_facts(&self, cluster: &Place, has: impl FnOnce(&Need) -> bool) -> PinFacts {
         let Some(pin) = self.block().and_then(|block| block.pin.as_ref()) else {
             return PinFacts::None;
         };
@@ -168,7 +205,10 @@ impl Unit {
             Some(context) if context.is(&pin.context) && Some(context.epoch()) == pin.epoch => {
                 false
             }
-            Some(context) => context.is_sticky_for(cluster, Instant::now()),
+            Some(context) => match context.need_for(cluster, Instant::now()) {
+                Need::Nothing => false,
+                need => !has(&need),
+            },
             None => false,
         });
         match behind {

@@ -1,20 +1,34 @@
 //! What a request has done: the sticky state that lets it read its own writes.
 
+mod carry;
+mod mark;
+mod resumed;
+mod scope;
 mod stickiness;
+pub(crate) mod token;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::RefUnwindSafe;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-pub(crate) use self::stickiness::Outcome;
+use self::carry::wall;
+pub(crate) use self::mark::WriteMark;
+use self::resumed::Resumed;
+pub use self::scope::Scope;
+pub(crate) use self::stickiness::{Ended, Need, Reached};
 use self::stickiness::{Stickiness, Ticket};
+pub(crate) use self::token::ClusterTag;
+#[cfg(feature = "signed")]
+pub use self::token::keys::TokenKeys;
+use crate::node::Era;
+use crate::position::Position;
 
 thread_local! {
     /// The contexts entered on this thread, innermost last. The number tells entries apart,
@@ -50,8 +64,30 @@ pub(crate) struct ClusterId(pub(crate) u64);
 #[derive(Clone, Default)]
 pub struct Context(Arc<Inner>);
 
+/// A cluster, as contexts know it.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) id: ClusterId,
+    pub(crate) tag: ClusterTag,
+    pub(crate) sticky_for: Duration,
+    pub(crate) replicas: Weak<dyn Replicas>,
+}
+
+/// The replicas of a cluster, as far as a token is concerned.
+pub(crate) trait Replicas: Send + Sync + fmt::Debug {
+    /// Tells whether every node that is not drained is known to miss nothing of this.
+    fn all_have(&self, need: &Need) -> bool;
+}
+
 #[derive(Default)]
 struct Inner {
+    /// Positions are read at the end of each unit that writes, for the token that will be made.
+    bears_token: bool,
+    /// What tokens said is not all handed over to the clusters yet.
+    has_resumed: AtomicBool,
+    resumed: Mutex<Resumed>,
+    /// The client has its token, or will get none.
+    answered: AtomicBool,
     /// Advances with every mark: an unchanged number means that nothing was written since.
     epoch: AtomicU64,
     /// Protects the marks of all clusters; held for a few instructions, never over I/O.
@@ -64,9 +100,19 @@ impl RefUnwindSafe for Inner {}
 #[derive(Debug)]
 struct Marks {
     stickiness: Stickiness,
-    sticky_for: Duration,
+    place: Place,
     /// The marks that running writes have in contexts around this one, which was left meanwhile.
     outer: BTreeMap<Ticket, Vec<WriteMark>>,
+}
+
+impl Marks {
+    fn new(stickiness: Stickiness, place: &Place) -> Self {
+        Self {
+            stickiness,
+            place: place.clone(),
+            outer: BTreeMap::new(),
+        }
+    }
 }
 
 impl Context {
@@ -173,37 +219,53 @@ impl Context {
     /// ```
     pub fn is_sticky(&self) -> bool {
         let now = Instant::now();
-        let marks = self.0.marks.lock();
-        marks.values().any(|marks| marks.stickiness.is_sticky(now))
+        let sticky = |marks: &Marks| marks.stickiness.is_sticky(now);
+        self.0.marks.lock().values().any(sticky) || self.0.resumed.lock().is_sticky(wall())
     }
 
-    pub(crate) fn is_sticky_for(&self, cluster: ClusterId, now: Instant) -> bool {
+    /// Tells what a replica of the cluster must have to miss nothing that was written here.
+    pub(crate) fn need_for(&self, place: &Place, now: Instant) -> Need {
+        self.take_up(place);
         let marks = self.0.marks.lock();
         marks
-            .get(&cluster)
-            .is_some_and(|marks| marks.stickiness.is_sticky(now))
+            .get(&place.id)
+            .map_or(Need::Nothing, |marks| marks.stickiness.need(now))
     }
 
-    pub(crate) fn unstick_for(&self, cluster: ClusterId) {
-        if let Some(marks) = self.0.marks.lock().get_mut(&cluster) {
+    pub(crate) fn unstick_for(&self, place: &Place) {
+        self.take_up(place);
+        if let Some(marks) = self.0.marks.lock().get_mut(&place.id) {
             marks.stickiness.unstick();
         }
     }
 
-    /// Takes a ticket for a write that is about to run.
-    pub(crate) fn begin_write(&self, cluster: ClusterId, sticky_for: Duration) -> WriteMark {
-        let ticket = self.change(cluster, sticky_for, Stickiness::begin);
+    /// Takes a ticket for a write that is about to run, on a server whose history is in this era.
+    pub(crate) fn begin_write(&self, place: &Place, era: Option<Era>) -> WriteMark {
+        let ticket = self.change(place, |marks| marks.begin(era));
         WriteMark {
             context: self.clone(),
-            cluster,
+            cluster: place.id,
             ticket,
         }
     }
 
     /// Marks as if a write had ended now.
-    pub(crate) fn mark(&self, cluster: ClusterId, sticky_for: Duration) {
+    pub(crate) fn mark(&self, place: &Place) {
         let now = Instant::now();
-        self.change(cluster, sticky_for, |marks| marks.mark(now, sticky_for));
+        self.change(place, |marks| marks.mark(now, place.sticky_for));
+    }
+
+    /// Notes the position that was read, beginning at `asked`, from the server that has run the
+    /// writes.
+    pub(crate) fn reach(&self, place: &Place, position: Position, asked: Instant) {
+        self.change(place, |marks| marks.reach(position, asked));
+    }
+
+    /// Drops the position that is waited for, which no server has reached.
+    pub(crate) fn void(&self, place: &Place) {
+        if let Some(marks) = self.0.marks.lock().get_mut(&place.id) {
+            marks.stickiness.void();
+        }
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -214,18 +276,12 @@ impl Context {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    fn change<R>(
-        &self,
-        cluster: ClusterId,
-        sticky_for: Duration,
-        change: impl FnOnce(&mut Stickiness) -> R,
-    ) -> R {
+    fn change<R>(&self, place: &Place, change: impl FnOnce(&mut Stickiness) -> R) -> R {
+        self.take_up(place);
         let mut all = self.0.marks.lock();
-        let marks = all.entry(cluster).or_insert_with(|| Marks {
-            stickiness: Stickiness::default(),
-            sticky_for,
-            outer: BTreeMap::new(),
-        });
+        let marks = all
+            .entry(place.id)
+            .or_insert_with(|| Marks::new(Stickiness::default(), place));
         let result = change(&mut marks.stickiness);
         self.0.epoch.fetch_add(1, Ordering::Release);
         result
@@ -237,16 +293,22 @@ impl Context {
         }
         let now = Instant::now();
         // copied first: never two of these locks at once
-        let copy = |(id, marks): (&ClusterId, &Marks)| {
+        let copy = |marks: &Marks| {
             let sticky = marks.stickiness.is_sticky(now);
-            sticky.then(|| (*id, marks.stickiness.clone(), marks.sticky_for))
+            sticky.then(|| (marks.stickiness.clone(), marks.place.clone()))
         };
-        let taken: Vec<_> = inner.0.marks.lock().iter().filter_map(copy).collect();
-        for (cluster, stickiness, sticky_for) in taken {
-            self.change(cluster, sticky_for, |outer| outer.absorb(&stickiness));
-            for ticket in stickiness.running() {
-                inner.bequeath(ticket, self.begin_write(cluster, sticky_for));
+        let taken: Vec<_> = inner.0.marks.lock().values().filter_map(copy).collect();
+        for (stickiness, place) in taken {
+            self.change(&place, |outer| outer.absorb(&stickiness));
+            for (ticket, era) in stickiness.running() {
+                inner.bequeath(ticket, self.begin_write(&place, era));
             }
+        }
+    }
+
+    fn doubt(&self, cluster: ClusterId, ticket: Ticket) {
+        if let Some(marks) = self.0.marks.lock().get_mut(&cluster) {
+            marks.stickiness.doubt(ticket);
         }
     }
 
@@ -254,7 +316,11 @@ impl Context {
     fn bequeath(&self, ticket: Ticket, mark: WriteMark) {
         let mut all = self.0.marks.lock();
         if let Some(marks) = all.get_mut(&mark.cluster) {
-            if marks.stickiness.running().any(|running| running == ticket) {
+            if marks
+                .stickiness
+                .running()
+                .any(|(running, _)| running == ticket)
+            {
                 let outer = marks.outer.entry(ticket).or_default();
                 if !outer.iter().any(|known| known.belongs_to(&mark.context)) {
                     outer.push(mark);
@@ -300,53 +366,14 @@ impl Drop for Entered {
     }
 }
 
-/// A write on its way, and the context that will have to see it.
-///
-/// Dropped without being settled, the write counts as done: nobody knows better.
-#[derive(Debug)]
-pub(crate) struct WriteMark {
-    context: Context,
-    cluster: ClusterId,
-    ticket: Ticket,
-}
-
-impl WriteMark {
-    pub(crate) fn belongs_to(&self, context: &Context) -> bool {
-        self.context.is(context)
-    }
-
-    pub(crate) fn give_back(self) {
-        self.settle(Outcome::GivenBack);
-    }
-
-    fn settle(&self, outcome: Outcome) {
-        // the lock is free again before those of the contexts around are taken
-        for mark in self.settle_here(outcome) {
-            mark.settle(outcome);
-        }
-    }
-
-    /// Settles the ticket in its own context and returns the marks that end with it.
-    fn settle_here(&self, outcome: Outcome) -> Vec<WriteMark> {
-        let now = Instant::now();
-        let mut all = self.context.0.marks.lock();
-        let Some(marks) = all.get_mut(&self.cluster) else {
-            return vec![];
-        };
-        let sticky_for = marks.sticky_for;
-        marks
-            .stickiness
-            .settle(self.ticket, outcome, now, sticky_for);
-        marks.outer.remove(&self.ticket).unwrap_or_default()
-    }
-}
-
-impl Drop for WriteMark {
-    fn drop(&mut self) {
-        // a ticket that was given back is not running any more, and this does nothing
-        self.settle(Outcome::Kept);
+/// For the fuzz target: reads a token and writes what it says.
+#[doc(hidden)]
+pub fn rewritten_token(text: &str) -> Option<String> {
+    match token::read(text, None) {
+        token::Read::Written(list) => token::write(&list, None),
+        token::Read::Nothing | token::Read::JustWrote => None,
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,9 +2,15 @@
 //!
 //! A write takes a ticket *before* it runs. Whatever is not proven to have left no trace keeps
 //! its ticket; a proven failure gives back its own and nobody else's.
+//!
+//! What is kept ends in one of three ways: a replica's data is complete as of an instant after the
+//! write; it has applied the position that was read after the write; or enough time has passed.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+use crate::node::Era;
+use crate::position::Position;
 
 /// The right of one write to be seen by the reads that follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,21 +25,71 @@ pub(crate) enum Outcome {
     GivenBack,
 }
 
+/// A write that has ended, in the primary's history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// A replica whose data is complete as of this instant has it.
+    pub(crate) at: Instant,
+    /// Comparisons with another stretch of history mean nothing.
+    pub(crate) era: Era,
+    /// From this instant on it is not waited for any more.
+    until: Instant,
+}
+
+/// What a replica must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Nothing was written that it could miss.
+    Nothing,
+    /// More than can be told of a replica: a write still runs, or only time will tell.
+    Primary,
+    /// All of these.
+    Writes {
+        /// It must include this write.
+        ended: Option<Ended>,
+        /// It must have applied this.
+        reached: Option<Reached>,
+    },
+}
+
+/// A position to be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reached {
+    pub(crate) position: Position,
+    /// Whoever includes this write has reached it, too; `None` if the position came from elsewhere.
+    pub(crate) same_as: Option<Ended>,
+    /// Until when it sticks even if it turns out to be void.
+    until: Option<Instant>,
+}
+
 /// The marks of one context for one cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Stickiness {
     next: u64,
-    running: BTreeSet<Ticket>,
+    /// The writes that run, with the era in which they can be waited for.
+    running: BTreeMap<Ticket, Option<Era>>,
+    /// What nothing but time ends.
     until: Option<Instant>,
+    ended: Option<Ended>,
+    reached: Option<Reached>,
 }
 
 impl Stickiness {
     /// Takes a ticket for a write that is about to run.
-    pub(crate) fn begin(&mut self) -> Ticket {
+    ///
+    /// `era` is that of the history of the server that it runs on; `None` if there is none.
+    pub(crate) fn begin(&mut self, era: Option<Era>) -> Ticket {
         let ticket = Ticket(self.next);
         self.next += 1;
-        self.running.insert(ticket);
+        self.running.insert(ticket, era);
         ticket
+    }
+
+    /// Notes that a write may end later than it seems to: its connection is lost.
+    pub(crate) fn doubt(&mut self, ticket: Ticket) {
+        if let Some(era) = self.running.get_mut(&ticket) {
+            *era = None;
+        }
     }
 
     /// Ends a ticket; a kept one counts for `sticky_for` from now, the end of the write.
@@ -44,151 +100,155 @@ impl Stickiness {
         now: Instant,
         sticky_for: Duration,
     ) {
-        if self.running.remove(&ticket) && outcome == Outcome::Kept {
-            self.mark(now, sticky_for);
+        match (self.running.remove(&ticket), outcome) {
+            (None, _) | (_, Outcome::GivenBack) => {}
+            (Some(None), Outcome::Kept) => self.mark(now, sticky_for),
+            (Some(Some(era)), Outcome::Kept) => self.end(Ended {
+                at: now,
+                era,
+                until: now + sticky_for,
+            }),
         }
     }
 
-    /// Marks without a ticket, as if a write had ended now.
+    /// Marks without a ticket, as if a write had ended now of which nothing is known.
     pub(crate) fn mark(&mut self, now: Instant, sticky_for: Duration) {
         self.until = self.until.max(Some(now + sticky_for));
     }
 
+    /// Takes in a write that has ended; of another era than the last one, that ends by time.
+    fn end(&mut self, new: Ended) {
+        self.ended = Some(match self.ended.take() {
+            Some(old) if old.era == new.era => Ended {
+                at: old.at.max(new.at),
+                era: new.era,
+                until: old.until.max(new.until),
+            },
+            Some(old) => {
+                self.until = self.until.max(Some(old.until));
+                new
+            }
+            None => new,
+        });
+    }
+
+    /// Notes the position that was read, beginning at `asked`, from the server that has run the
+    /// writes: all that have ended before are waited for by it.
+    pub(crate) fn reach(&mut self, position: Position, asked: Instant) {
+        let same_as = self.ended.take_if(|ended| ended.at <= asked);
+        self.take_reached(Reached {
+            position,
+            same_as,
+            until: same_as.map(|ended| ended.until),
+        });
+    }
+
+    /// Waits for a position that another request has left; should it be void, until then.
+    pub(crate) fn resume(&mut self, position: Position, until: Instant) {
+        self.take_reached(Reached {
+            position,
+            same_as: None,
+            until: Some(until),
+        });
+    }
+
+    fn take_reached(&mut self, new: Reached) {
+        let Some(old) = self.reached.take() else {
+            self.reached = Some(new);
+            return;
+        };
+        let same_as = match (old.same_as, new.same_as) {
+            (Some(old), Some(new)) if old.era == new.era => Some(new),
+            _ => None,
+        };
+        let until = old.until.max(new.until);
+        self.reached = match old.position.merge(&new.position) {
+            Some(position) => Some(Reached {
+                position,
+                same_as,
+                until,
+            }),
+            // of two systems: the one that was written to last
+            None => Some(new),
+        };
+    }
+
+    /// Drops the position, which the primary itself has not reached: it was invented, or lost, and
+    /// only time counts.
+    pub(crate) fn void(&mut self) {
+        if let Some(reached) = self.reached.take() {
+            self.until = self.until.max(reached.until);
+        }
+    }
+
+    /// Tells what a replica must have at `now`.
+    pub(crate) fn need(&self, now: Instant) -> Need {
+        if !self.running.is_empty() || self.until.is_some_and(|until| now < until) {
+            return Need::Primary;
+        }
+        let ended = self.ended.filter(|ended| now < ended.until);
+        match (ended, &self.reached) {
+            (None, None) => Need::Nothing,
+            (ended, reached) => Need::Writes {
+                ended,
+                reached: reached.clone(),
+            },
+        }
+    }
+
+    /// Tells for how much longer time alone would stick, and the position that stands for all
+    /// that was written, if there is one.
+    pub(crate) fn carried(
+        &self,
+        now: Instant,
+        sticky_for: Duration,
+    ) -> (Duration, Option<Position>) {
+        let left = |until: Instant| until.saturating_duration_since(now);
+        match self.need(now) {
+            Need::Nothing => (Duration::ZERO, None),
+            Need::Writes {
+                ended: None,
+                reached: Some(reached),
+            } => (sticky_for, Some(reached.position)),
+            Need::Primary if !self.running.is_empty() => (sticky_for, None),
+            Need::Primary | Need::Writes { .. } => {
+                let ended = self.ended.map(|ended| ended.until);
+                let until = self.until.max(ended).map_or(Duration::ZERO, left);
+                // a position without its own end is given the longest time there is
+                let reached = self.reached.as_ref().map_or(Duration::ZERO, |_| sticky_for);
+                (until.max(reached), None)
+            }
+        }
+    }
+
     /// Tells whether a replica could miss something that this context wrote.
     pub(crate) fn is_sticky(&self, now: Instant) -> bool {
-        !self.running.is_empty() || self.until.is_some_and(|until| now < until)
+        self.need(now) != Need::Nothing
     }
 
     /// Forgets what was written; writes that still run keep their tickets.
     pub(crate) fn unstick(&mut self) {
         self.until = None;
+        self.ended = None;
+        self.reached = None;
     }
 
     /// Takes over the ended writes of a context that ran inside this one.
     pub(crate) fn absorb(&mut self, inner: &Self) {
         self.until = self.until.max(inner.until);
+        if let Some(ended) = inner.ended {
+            self.end(ended);
+        }
+        if let Some(reached) = inner.reached.clone() {
+            self.take_reached(reached);
+        }
     }
 
-    /// The writes that still run.
-    pub(crate) fn running(&self) -> impl Iterator<Item = Ticket> {
-        self.running.iter().copied()
+    /// The writes that still run, with the era in which they can be waited for.
+    pub(crate) fn running(&self) -> impl Iterator<Item = (Ticket, Option<Era>)> {
+        self.running.iter().map(|(ticket, era)| (*ticket, *era))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const STICKY: Duration = Duration::from_secs(12);
-
-    fn clock() -> impl Fn(u64) -> Instant {
-        let start = Instant::now();
-        move |seconds| start + Duration::from_secs(seconds)
-    }
-
-    #[test]
-    fn a_write_sticks_from_its_start_until_sticky_for_after_its_end() {
-        let at = clock();
-        let mut marks = Stickiness::default();
-        assert!(!marks.is_sticky(at(0)), "nothing written");
-        let ticket = marks.begin();
-        assert!(
-            marks.is_sticky(at(1000)),
-            "a running write sticks however long it takes"
-        );
-        marks.settle(ticket, Outcome::Kept, at(1000), STICKY);
-        assert!(
-            marks.is_sticky(at(1011)),
-            "counted from the end of the write"
-        );
-        assert!(!marks.is_sticky(at(1012)), "and no longer");
-    }
-
-    #[test]
-    fn a_proven_failure_gives_back_its_own_ticket_only() {
-        let at = clock();
-        let mut marks = Stickiness::default();
-        let (first, second) = (marks.begin(), marks.begin());
-        marks.settle(second, Outcome::GivenBack, at(0), STICKY);
-        assert!(marks.is_sticky(at(0)), "the first still runs");
-        marks.settle(first, Outcome::Kept, at(0), STICKY);
-        let third = marks.begin();
-        marks.settle(third, Outcome::GivenBack, at(1), STICKY);
-        assert!(marks.is_sticky(at(1)), "the first has written");
-        assert!(!marks.is_sticky(at(12)), "the failure did not prolong it");
-    }
-
-    #[test]
-    fn unstick_leaves_the_tickets_of_running_writes() {
-        let at = clock();
-        let mut marks = Stickiness::default();
-        marks.mark(at(0), STICKY);
-        marks.unstick();
-        assert!(!marks.is_sticky(at(0)), "forgotten");
-        let ticket = marks.begin();
-        marks.unstick();
-        assert!(marks.is_sticky(at(0)), "a write runs");
-        marks.settle(ticket, Outcome::Kept, at(0), STICKY);
-        assert!(marks.is_sticky(at(0)), "and has ended after unstick");
-    }
-
-    #[test]
-    fn the_marks_of_an_inner_context_reach_the_outer_one() {
-        let at = clock();
-        let (mut outer, mut inner) = (Stickiness::default(), Stickiness::default());
-        inner.mark(at(5), STICKY);
-        outer.absorb(&inner);
-        assert!(outer.is_sticky(at(16)) && !outer.is_sticky(at(17)));
-    }
-
-    /// A step of an interleaving: begin a write, or end the n-th running one.
-    #[derive(Debug, Clone)]
-    enum Step {
-        Begin,
-        End(usize, Outcome),
-        Unstick,
-        Tick,
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        let outcome = prop_oneof![Just(Outcome::Kept), Just(Outcome::GivenBack)];
-        prop_oneof![
-            3 => Just(Step::Begin),
-            3 => (0usize..4, outcome).prop_map(|(n, outcome)| Step::End(n, outcome)),
-            1 => Just(Step::Unstick),
-            2 => Just(Step::Tick),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn sticky_exactly_while_a_write_runs_or_has_ended_recently(
-            steps in proptest::collection::vec(step(), 0..60),
-        ) {
-            let at = clock();
-            let mut marks = Stickiness::default();
-            let (mut now, mut running, mut last_kept) = (0, Vec::new(), None);
-            for step in steps {
-                match step {
-                    Step::Begin => running.push(marks.begin()),
-                    Step::End(n, outcome) if n < running.len() => {
-                        marks.settle(running.remove(n), outcome, at(now), STICKY);
-                        if outcome == Outcome::Kept {
-                            last_kept = Some(now);
-                        }
-                    }
-                    Step::End(..) => {}
-                    Step::Unstick => {
-                        marks.unstick();
-                        last_kept = None;
-                    }
-                    Step::Tick => now += 5,
-                }
-                let expected = !running.is_empty()
-                    || last_kept.is_some_and(|kept: u64| now < kept + STICKY.as_secs());
-                prop_assert_eq!(marks.is_sticky(at(now)), expected);
-            }
-        }
-    }
-}
+mod tests;

@@ -1,27 +1,57 @@
 use super::*;
 
-const CLUSTER: ClusterId = ClusterId(1);
-const OTHER: ClusterId = ClusterId(2);
-const STICKY: Duration = Duration::from_secs(60);
+#[derive(Debug)]
+struct Late;
+
+impl Replicas for Late {
+    fn all_have(&self, _: &Need) -> bool {
+        false
+    }
+}
+
+fn place(id: u64, name: &str) -> Place {
+    Place {
+        id: ClusterId(id),
+        tag: ClusterTag::of(name),
+        sticky_for: Duration::from_secs(60),
+        replicas: Weak::<Late>::new(),
+    }
+}
+
+pub(crate) fn cluster() -> Place {
+    place(1, "one")
+}
+
+fn other() -> Place {
+    place(2, "two")
+}
 
 #[test]
 fn marks_are_kept_apart_by_cluster_and_shared_by_clones() {
     let context = Context::new();
     let clone = context.clone();
-    std::thread::spawn(move || drop(clone.begin_write(CLUSTER, STICKY)))
+    std::thread::spawn(move || drop(clone.begin_write(&cluster(), None)))
         .join()
         .unwrap();
     let now = Instant::now();
-    assert!(context.is_sticky_for(CLUSTER, now), "written by the clone");
-    assert!(!context.is_sticky_for(OTHER, now), "another database");
+    assert_eq!(
+        context.need_for(&cluster(), now),
+        Need::Primary,
+        "written by the clone"
+    );
+    assert_eq!(
+        context.need_for(&other(), now),
+        Need::Nothing,
+        "another database"
+    );
 }
 
 #[test]
 fn only_a_given_back_mark_leaves_no_trace() {
     let context = Context::new();
-    context.begin_write(CLUSTER, STICKY).give_back();
+    context.begin_write(&cluster(), None).give_back();
     assert!(!context.is_sticky());
-    drop(context.begin_write(CLUSTER, STICKY));
+    drop(context.begin_write(&cluster(), None));
     assert!(context.is_sticky(), "an unsettled write counts as done");
 }
 
@@ -29,7 +59,7 @@ fn only_a_given_back_mark_leaves_no_trace() {
 fn every_mark_advances_the_epoch() {
     let context = Context::new();
     let before = context.epoch();
-    drop(context.begin_write(CLUSTER, STICKY));
+    drop(context.begin_write(&cluster(), None));
     assert!(context.epoch() > before);
 }
 
@@ -50,10 +80,10 @@ fn marks_of_an_inner_context_reach_the_outer_one_on_exit() {
     let outer = Context::new();
     outer.run(|| {
         let inner = Context::new();
-        inner.run(|| drop(inner.begin_write(CLUSTER, STICKY)));
+        inner.run(|| drop(inner.begin_write(&cluster(), None)));
         assert!(outer.is_sticky());
     });
-    assert!(outer.is_sticky_for(CLUSTER, Instant::now()));
+    assert_eq!(outer.need_for(&cluster(), Instant::now()), Need::Primary);
 }
 
 #[test]

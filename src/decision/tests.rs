@@ -166,13 +166,34 @@ fn the_first_rule_that_applies_wins() {
         (block(Eventual), R::Behind, Replica, Reason::Distributed),
         (session(), R::None, Primary, Reason::NoReplica),
         (block(Eventual), R::None, Primary, Reason::NoReplica),
-        (block(lag), R::Fit, Primary, Reason::Lagging),
+        (block(lag), R::Fit, Replica, Reason::Distributed),
+        (block(lag), R::Late, Primary, Reason::Lagging),
+        (session(), R::Late, Primary, Reason::Lagging),
+        (block(Eventual), R::Late, Primary, Reason::Lagging),
         (block(lag), R::Behind, Primary, Reason::NotCaughtUp),
         (
             pinned(lag, PinFacts::Current),
             R::Fit,
+            Replica,
+            Reason::Pinned,
+        ),
+        (
+            pinned(lag, PinFacts::Late),
+            R::Fit,
             Primary,
             Reason::Lagging,
+        ),
+        (
+            pinned(Session, PinFacts::Gone),
+            R::Fit,
+            Primary,
+            Reason::NoReplica,
+        ),
+        (
+            pinned(Eventual, PinFacts::Gone),
+            R::Fit,
+            Replica,
+            Reason::Distributed,
         ),
     ];
     for (facts, replicas, target, reason) in table {

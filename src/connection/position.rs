@@ -1,0 +1,159 @@
+//! Positions of what was written: read for a token, and checked on the primary.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use diesel::result::QueryResult;
+
+use super::RoutedConnection;
+use super::lend::open_primary;
+use super::outfit::Outfit;
+use super::unit::Unit;
+use crate::backend::ReplicatedConnection;
+use crate::cluster::{Cluster, Wait};
+use crate::context::{Context, Need};
+use crate::node::{Lease, Tenancy};
+use crate::position::{Coverage, Position};
+
+/// How long the end of a unit waits for the position; without it time decides.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl<C: ReplicatedConnection> RoutedConnection<C> {
+    /// Ends the unit of work, and writes down what was written in the present context: the token
+    /// with which the client's next request, in whichever process, reads it.
+    ///
+    /// The primary is asked once for its position, so that replicas serve the next request as soon
+    /// as they have reached it. `None` if nothing was written, or every replica is known to have
+    /// it. See [`Context::token`] for what the text is.
+    ///
+    /// ```
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
+    /// assert_eq!(conn.token(), None, "nothing was written");
+    /// diesel::insert_into(posts::table).values(posts::title.eq("second")).execute(&mut conn)?;
+    /// let token = conn.token().unwrap();
+    ///
+    /// // in another request, perhaps of another process
+    /// let read = || conn.distributed(|conn| posts::table.count().get_result::<i64>(conn));
+    /// assert_eq!(Context::resume(&token).run(read)?, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn token(&mut self) -> Option<String> {
+        let context = self.unit.context();
+        if !self.unit.in_transaction() {
+            self.read_position(std::slice::from_ref(&context));
+        }
+        context.token()
+    }
+
+    /// Reads the position at the end of a unit, for the contexts that will be written down.
+    pub(super) fn read_position_for_tokens(&mut self) {
+        let contexts = std::mem::take(&mut self.unit.wrote);
+        if !contexts.is_empty() && !self.unit.in_transaction() {
+            self.read_position(&contexts);
+        }
+    }
+
+    /// Asks the primary for its position, and notes it in the contexts.
+    ///
+    /// Not for longer than `PATIENCE`, whatever the server does: on a thread of its own, which the
+    /// connection is left to if it takes longer.
+    fn read_position(&mut self, contexts: &[Context]) {
+        let place = self.cluster.place();
+        let now = Instant::now();
+        let waits = |context: &Context| {
+            let need = context.need_for(place, now);
+            matches!(need, Need::Writes { ended: Some(_), .. } | Need::Primary)
+        };
+        if !self.cluster.has_replicas() || !contexts.iter().any(waits) {
+            return;
+        }
+        self.leases.tidy();
+        let clean = |lease: &mut Lease<C>| lease.tenancy != Tenancy::Broken && !lease.is_retired();
+        let Some(lease) = self.leases.primary.take_if(clean) else {
+            return;
+        };
+        let Some((lease, asked, position)) = ask(lease) else {
+            return;
+        };
+        self.leases.primary = Some(lease);
+        if let Some(position) = position {
+            for context in contexts {
+                context.reach(place, position.clone(), asked);
+            }
+        }
+    }
+}
+
+/// Makes sure that the primary has what the context waits for, before it is read from: one that
+/// was replaced without our knowing would miss it.
+///
+/// What no server has reached was invented, or is lost, and is waited for no longer.
+pub(super) fn check_primary<C: ReplicatedConnection>(
+    slot: &mut Option<Lease<C>>,
+    cluster: &Cluster<C>,
+    outfit: &Outfit<C>,
+    unit: &mut Unit,
+) -> QueryResult<()> {
+    let context = unit.context();
+    let position = match context.need_for(cluster.place(), Instant::now()) {
+        // otherwise this process has written it there itself
+        Need::Writes {
+            reached: Some(reached),
+            ..
+        } if reached.same_as.is_none() => reached.position,
+        _ => return Ok(()),
+    };
+    if has_reached(slot, cluster, outfit, &position)? {
+        return Ok(());
+    }
+    cluster.check();
+    let retired = |lease: &mut Lease<C>| lease.tenancy != Tenancy::Session && lease.is_retired();
+    drop(slot.take_if(retired));
+    if !has_reached(slot, cluster, outfit, &position)? {
+        context.void(cluster.place());
+    }
+    Ok(())
+}
+
+fn has_reached<C: ReplicatedConnection>(
+    slot: &mut Option<Lease<C>>,
+    cluster: &Cluster<C>,
+    outfit: &Outfit<C>,
+    position: &Position,
+) -> QueryResult<bool> {
+    let lease = open_primary(slot, cluster, outfit, Wait::UntilCheckoutTimeout, || {
+        Ok(None)
+    })?;
+    let covers = |own: &Position| own.covers(position) == Coverage::Yes;
+    if lease.node().known().covers(position) == Coverage::Yes {
+        return Ok(true);
+    }
+    Ok(lease
+        .run(C::committed_position)?
+        .as_ref()
+        .is_some_and(covers))
+}
+
+/// Asks on a thread of its own; `None` if it takes too long.
+fn ask<C: ReplicatedConnection>(
+    mut lease: Lease<C>,
+) -> Option<(Lease<C>, Instant, Option<Position>)> {
+    let (sender, receiver) = mpsc::channel();
+    let asking = thread::Builder::new().name("routed position".to_owned());
+    let spawned = asking.spawn(move || {
+        let asked = Instant::now();
+        let position = match lease.run(C::committed_position) {
+            Ok(position) => position,
+            Err(_) => {
+                lease.lose();
+                None
+            }
+        };
+        // nobody listens any more if it took too long, and the connection is given back here
+        let _ = sender.send((lease, asked, position));
+    });
+    spawned.ok()?;
+    receiver.recv_timeout(PATIENCE).ok()
+}
