@@ -13,16 +13,8 @@ use support::{Cluster, wait_until};
 
 #[test]
 fn nothing_is_left_after_a_drop_or_a_panic() {
-    for start in [
-        Cluster::postgres as fn(usize) -> Cluster,
-        Cluster::mariadb,
-        Cluster::sqlite,
-    ] {
-        let cluster = start(1);
-        cluster.kill(1);
-        let traces = Traces::of(&cluster);
-        drop(cluster);
-        traces.assert_gone();
+    for start in [Cluster::postgres, Cluster::mariadb, Cluster::sqlite] {
+        is_gone_after_a_drop(start, |cluster| cluster.kill(1));
     }
     let (send, receive) = std::sync::mpsc::channel();
     let test = std::thread::spawn(move || {
@@ -38,12 +30,16 @@ fn nothing_is_left_after_a_drop_or_a_panic() {
 #[test]
 fn nothing_is_left_of_a_frozen_server() {
     for start in [Cluster::postgres, Cluster::mariadb] {
-        let cluster = start(1);
-        cluster.freeze(0);
-        let traces = Traces::of(&cluster);
-        drop(cluster);
-        traces.assert_gone();
+        is_gone_after_a_drop(start, |cluster| cluster.freeze(0));
     }
+}
+
+fn is_gone_after_a_drop(start: fn(usize) -> Cluster, before: fn(&Cluster)) {
+    let cluster = start(1);
+    before(&cluster);
+    let traces = Traces::of(&cluster);
+    drop(cluster);
+    traces.assert_gone();
 }
 
 /// In the child that it starts, the test is the process that gets killed.
@@ -53,20 +49,36 @@ fn nothing_is_left_of_a_process_that_was_killed() {
         wait_to_be_killed(&kind);
     }
     for kind in ["postgres", "mariadb", "sqlite"] {
-        let mut child = Command::new(std::env::current_exe().expect("known"))
-            .args(["--exact", "--nocapture"])
-            .arg("nothing_is_left_of_a_process_that_was_killed")
-            .env("HARNESS_CHILD", kind)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("this very program runs");
-        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let line = lines
-            .map_while(Result::ok)
-            .find_map(|line| Some(line.split_once("traces: ")?.1.to_owned()));
-        child.kill().expect("it waits to be killed");
-        child.wait().expect("it is killed");
-        Traces::parse(&line.expect("the child tells what it started")).assert_gone();
+        is_gone_after_a_kill(kind);
+    }
+}
+
+fn is_gone_after_a_kill(kind: &str) {
+    let mut child = Command::new(std::env::current_exe().expect("known"))
+        .args(["--exact", "--nocapture"])
+        .arg("nothing_is_left_of_a_process_that_was_killed")
+        .env("HARNESS_CHILD", kind)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this very program runs");
+    let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let line = lines
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.split_once("traces: ")?.1.to_owned()));
+    child.kill().expect("it waits to be killed");
+    child.wait().expect("it is killed");
+    Traces::parse(&line.expect("the child tells what it started")).assert_gone();
+}
+
+/// MySQL, which cannot be had everywhere.
+mod mysql {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left() {
+        is_gone_after_a_drop(Cluster::mysql, |cluster| cluster.kill(1));
+        is_gone_after_a_drop(Cluster::mysql, |cluster| cluster.freeze(0));
+        is_gone_after_a_kill("mysql");
     }
 }
 
@@ -74,6 +86,7 @@ fn wait_to_be_killed(kind: &str) -> ! {
     let cluster = match kind {
         "postgres" => Cluster::shared_postgres(1),
         "mariadb" => Cluster::shared_mariadb(1),
+        "mysql" => Cluster::shared_mysql(1),
         _ => Cluster::shared_sqlite(1),
     };
     println!("traces: {}", Traces::of(cluster).print());

@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 /// Rooms that an asynchronous twin shares: they know no connection, do no I/O and read no clock.
 const PURE: &[&str] = &[
     "cluster/config",
+    "cluster/roles.rs",
     "cluster/select",
     "cluster/status.rs",
     "context",
     "decision.rs",
-    "node/health.rs",
+    "node/health",
+    "node/history.rs",
+    "position",
+    "report.rs",
     "statement",
 ];
 
@@ -30,8 +34,12 @@ const FOREIGN: &[(&str, &[&str])] = &[
     // an address is only parsed there
     ("net", &["cluster/config/url.rs"]),
     // the ends of blocks are stamped there, and the rest is told the time
-    ("now()", &["context/mod.rs"]),
-    ("SystemTime", &[]),
+    (
+        "now()",
+        &["context/mod.rs", "context/carry.rs", "context/mark.rs"],
+    ),
+    // tokens name times that other machines understand
+    ("SystemTime", &["context/carry.rs"]),
 ];
 
 const LINES_OF_A_FILE: usize = 400;

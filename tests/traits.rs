@@ -31,11 +31,24 @@ fn handles_go_between_threads_and_pools_are_shared() {
     clone::<Cluster<SqliteConnection>>();
     shared::<RoutedConnectionManager<SqliteConnection>>();
     clone::<Context>();
+    send::<Scope<()>>();
     clone::<ClusterConfig>();
     clone::<Strategy>();
     clone::<Rules>();
     fn unwinds<T: UnwindSafe>() {}
     unwinds::<Context>();
+}
+
+#[test]
+#[cfg(feature = "tower")]
+fn layers_fit_servers_that_run_on_many_threads() {
+    clone::<TokenKeys>();
+    clone::<RoutedLayer>();
+    clone::<RoutedService<()>>();
+    send::<RoutedFuture<()>>();
+    send::<RoutedBody<()>>();
+    debug::<RoutedFuture<()>>();
+    debug::<RoutedBody<()>>();
 }
 
 #[test]
@@ -50,6 +63,7 @@ fn everything_can_be_printed() {
     debug::<Strategy>();
     debug::<Context>();
     debug::<Entered>();
+    debug::<Scope<()>>();
     display::<Reason>();
     display::<Role>();
     display::<NodeState>();

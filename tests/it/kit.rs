@@ -37,15 +37,20 @@ macro_rules! backend {
         #[allow(dead_code)] // not every database takes part in every test
         pub mod $name {
             pub use super::{node_name, note};
-            use crate::support::Cluster;
+            use crate::support::{Cluster, wait_until};
             use diesel::prelude::*;
             use diesel_routed::{
-                ClusterConfig, Reason, RoutedConnection, RoutedConnectionManager, RoutedPool,
+                ClusterConfig, NodeState, NodeStatus, Reason, RoutedConnection,
+                RoutedConnectionManager, RoutedPool,
             };
+            use std::time::Duration;
 
             pub type Plain = $connection;
             pub type Conn = RoutedConnection<Plain>;
             pub type Pool = RoutedPool<Plain>;
+
+            /// The database, as this module is called.
+            pub const NAME: &str = stringify!($name);
 
             /// The type of a primary key that counts by itself.
             pub const ID: &str = $id;
@@ -121,6 +126,23 @@ macro_rules! backend {
                     .expect("notes can be read")
             }
 
+            /// However slow the machine is, a paused replica is fresh enough.
+            pub fn patient(config: ClusterConfig) -> ClusterConfig {
+                config
+                    .max_lag(Duration::from_secs(600))
+                    .sticky_for(Duration::from_secs(700))
+            }
+
+            /// Has the pool look at its nodes until it uses them all: a replica counts only once
+            /// it is seen to have what the primary had at the first look.
+            pub fn warm(pool: &Pool) {
+                let conn = pool.get().expect("a handle is free");
+                let is_up = |node: &NodeStatus| node.state == NodeState::Up;
+                wait_until("all nodes are up", Duration::from_secs(20), || {
+                    conn.cluster().check().nodes.iter().all(is_up)
+                });
+            }
+
             /// A cluster whose replicas apply nothing from now on: only the primary has what is
             /// written.
             pub fn paused_db(replicas: usize) -> Db {
@@ -131,11 +153,17 @@ macro_rules! backend {
                 replicas: usize,
                 change: impl FnOnce(ClusterConfig) -> ClusterConfig,
             ) -> Db {
-                let db = db_with(replicas, change);
-                for replica in 1..=replicas {
+                let db = db_with(replicas, |config| change(patient(config)));
+                pause(&db);
+                db
+            }
+
+            /// Has the replicas apply nothing from now on.
+            pub fn pause(db: &Db) {
+                warm(&db.pool);
+                for replica in 1..db.cluster.len() {
                     db.cluster.pause_replication(replica);
                 }
-                db
             }
 
             /// Why the last statement went where it went.
@@ -148,9 +176,41 @@ macro_rules! backend {
                 diesel::sql_query(sql).execute(conn)
             }
 
+            /// Whether the server tells after a failed write that it left nothing.
+            pub fn proves_failures() -> bool {
+                // MySQL names no last write, as MariaDB's @@last_gtid does
+                NAME != "mysql"
+            }
+
+            /// Whether a statement can be prepared that begins a transaction or makes a routine.
+            pub fn prepares_everything() -> bool {
+                NAME != "mysql"
+            }
+
+            /// [`sql`] for what not every server prepares.
+            pub fn unprepared(conn: &mut Conn, text: &str) -> QueryResult<()> {
+                use diesel::connection::SimpleConnection;
+                if prepares_everything() {
+                    sql(conn, text).map(drop)
+                } else {
+                    conn.batch_execute(text)
+                }
+            }
+
             /// Where a block of a handle reads now.
             pub fn block_reads_from(conn: &mut Conn) -> String {
                 conn.distributed(who)
+            }
+
+            /// The name of the node that answers, or why none does.
+            pub fn try_who(conn: &mut Conn) -> QueryResult<String> {
+                node_name::table.select(node_name::name).first(conn)
+            }
+
+            pub fn try_write(conn: &mut Conn, body: &str) -> QueryResult<usize> {
+                diesel::insert_into(note::table)
+                    .values(note::body.eq(body))
+                    .execute(conn)
             }
 
             /// Runs SQL that returns nothing.
@@ -176,6 +236,14 @@ backend!(
     "mysql",
     diesel::mysql::MysqlConnection,
     Cluster::mariadb,
+    "INTEGER PRIMARY KEY AUTO_INCREMENT",
+    ""
+);
+backend!(
+    mysql,
+    "mysql",
+    diesel::mysql::MysqlConnection,
+    Cluster::mysql,
     "INTEGER PRIMARY KEY AUTO_INCREMENT",
     ""
 );

@@ -50,7 +50,7 @@ macro_rules! pools {
         $set:literal, $setting:literal, $value:literal
     ) => {
         #[cfg(feature = $feature)]
-        #[allow(dead_code)] // not every database takes part in every test
+        #[allow(dead_code, unused_imports)] // not every database takes part in every test
         pub mod $name {
             use std::collections::BTreeMap;
             use std::sync::Barrier;
@@ -149,6 +149,15 @@ pools!(
 );
 pools!(
     mariadb,
+    "mysql",
+    "DO 0",
+    true,
+    "SET SESSION wait_timeout = 4321",
+    "CAST(@@wait_timeout AS CHAR)",
+    "4321"
+);
+pools!(
+    mysql,
     "mysql",
     "DO 0",
     true,

@@ -10,12 +10,15 @@
 mod support;
 
 mod kit;
+mod kit_health;
 mod kit_log;
 mod kit_pools;
 mod makara;
 
 #[cfg(feature = "mysql")]
 mod left_behind_mariadb;
+#[cfg(feature = "mysql")]
+mod left_behind_mysql;
 #[cfg(feature = "postgres")]
 mod left_behind_postgres;
 #[cfg(feature = "sqlite")]
@@ -24,6 +27,8 @@ mod left_behind_sqlite;
 mod mariadb;
 #[cfg(all(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod multi;
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "mysql")]

@@ -1,17 +1,31 @@
 use crate::kit::mariadb as backend;
 use crate::kit::shapes::Shape;
+use crate::kit_health::mariadb as health;
 use crate::kit_pools::mariadb as pools;
 use crate::left_behind_mariadb as left_behind;
 use crate::secret_mariadb as secret;
 
+#[path = "every/all_replicas_dead.rs"]
+mod all_replicas_dead;
+mod alone;
 #[path = "every/ambient.rs"]
 mod ambient;
 #[path = "every/black_holes.rs"]
 mod black_holes;
+#[path = "every/checker.rs"]
+mod checker;
+#[path = "every/churn.rs"]
+mod churn;
+#[path = "every/coming_up.rs"]
+mod coming_up;
 #[path = "every/contexts.rs"]
 mod contexts;
 mod cut;
 mod deadlock;
+#[path = "every/deaf_hosts.rs"]
+mod deaf_hosts;
+#[path = "every/demotion.rs"]
+mod demotion;
 #[path = "every/diesel.rs"]
 mod diesel_itself;
 #[path = "every/environment.rs"]
@@ -19,6 +33,7 @@ mod environment;
 #[path = "every/explain.rs"]
 mod explain;
 mod failures;
+mod followers;
 #[path = "every/hooks.rs"]
 mod hooks;
 #[path = "every/leaks.rs"]
@@ -31,16 +46,36 @@ mod loss;
 mod makara;
 #[path = "every/nesting.rs"]
 mod nesting;
+#[path = "every/not_deaths.rs"]
+mod not_deaths;
 #[path = "every/outages.rs"]
 mod outages;
 #[path = "mariadb/writes.rs"]
 mod own;
+#[path = "mariadb/probe.rs"]
+mod own_probe;
+#[path = "every/primary_restart.rs"]
+mod primary_restart;
+#[path = "every/probe.rs"]
+mod probe;
+#[path = "mariadb/probe_errors.rs"]
+mod probe_errors;
+#[path = "every/promotion.rs"]
+mod promotion;
 #[path = "every/raw_transactions.rs"]
 mod raw_transactions;
 #[path = "every/read_only.rs"]
 mod read_only;
 #[path = "every/reads.rs"]
 mod reads;
+#[path = "every/release.rs"]
+mod release;
+#[path = "every/replica_frozen.rs"]
+mod replica_frozen;
+#[path = "every/replica_killed.rs"]
+mod replica_killed;
+#[path = "every/replication_stopped.rs"]
+mod replication_stopped;
 #[path = "every/resend.rs"]
 mod resend;
 #[path = "every/second_handle.rs"]
@@ -50,6 +85,10 @@ mod second_net;
 mod secrets;
 #[path = "every/seed.rs"]
 mod seed;
+#[path = "every/shared_endpoint.rs"]
+mod shared_endpoint;
+#[path = "every/stale_fallback.rs"]
+mod stale_fallback;
 #[path = "every/starting.rs"]
 mod starting;
 #[path = "every/storm.rs"]
@@ -60,6 +99,8 @@ mod strategies;
 mod testing;
 #[path = "every/tickets.rs"]
 mod tickets;
+#[path = "every/tokens.rs"]
+mod tokens;
 #[path = "every/transactions.rs"]
 mod transactions;
 #[path = "every/waiting.rs"]
@@ -67,8 +108,9 @@ mod waiting;
 #[path = "every/writes.rs"]
 mod writes;
 
+use alone::{PREPARE, insert_in_its_way};
 use log::{MAKARA, has_logged, log_statements};
-use own::{PREPARE, UPSERT, own_writes};
+use own::{UPSERT, own_writes};
 
 /// The ways to read that MariaDB alone has.
 fn own_shapes() -> Vec<Shape<backend::Conn>> {

@@ -1,19 +1,33 @@
 use crate::kit::postgres as backend;
 use crate::kit::shapes::Shape;
+use crate::kit_health::postgres as health;
 use crate::kit_pools::postgres as pools;
 use crate::left_behind_postgres as left_behind;
 use crate::secret_postgres as secret;
 
 mod aborted;
+#[path = "every/all_replicas_dead.rs"]
+mod all_replicas_dead;
 #[path = "every/ambient.rs"]
 mod ambient;
 #[path = "every/black_holes.rs"]
 mod black_holes;
 #[path = "postgres/built.rs"]
 mod built;
+#[path = "every/checker.rs"]
+mod checker;
+#[path = "every/churn.rs"]
+mod churn;
+#[path = "every/coming_up.rs"]
+mod coming_up;
+mod conflicts;
 #[path = "every/contexts.rs"]
 mod contexts;
 mod cut;
+#[path = "every/deaf_hosts.rs"]
+mod deaf_hosts;
+#[path = "every/demotion.rs"]
+mod demotion;
 #[path = "every/diesel.rs"]
 mod diesel_itself;
 #[path = "every/environment.rs"]
@@ -23,8 +37,10 @@ mod explain;
 mod failures;
 #[path = "postgres/features.rs"]
 mod features;
+mod foreign_system;
 #[path = "every/hooks.rs"]
 mod hooks;
+mod idle;
 #[path = "every/leaks.rs"]
 mod leaks;
 #[path = "postgres/log.rs"]
@@ -35,16 +51,38 @@ mod loss;
 mod makara;
 #[path = "every/nesting.rs"]
 mod nesting;
+#[path = "every/not_deaths.rs"]
+mod not_deaths;
 #[path = "every/outages.rs"]
 mod outages;
 #[path = "postgres/writes.rs"]
 mod own;
+#[path = "postgres/probe.rs"]
+mod own_probe;
+#[path = "every/primary_restart.rs"]
+mod primary_restart;
+#[path = "every/probe.rs"]
+mod probe;
+#[path = "postgres/probe_errors.rs"]
+mod probe_errors;
+#[path = "every/promotion.rs"]
+mod promotion;
 #[path = "every/raw_transactions.rs"]
 mod raw_transactions;
 #[path = "every/read_only.rs"]
 mod read_only;
 #[path = "every/reads.rs"]
 mod reads;
+#[path = "postgres/reborn.rs"]
+mod reborn;
+#[path = "every/release.rs"]
+mod release;
+#[path = "every/replica_frozen.rs"]
+mod replica_frozen;
+#[path = "every/replica_killed.rs"]
+mod replica_killed;
+#[path = "every/replication_stopped.rs"]
+mod replication_stopped;
 #[path = "every/resend.rs"]
 mod resend;
 #[path = "every/second_handle.rs"]
@@ -54,6 +92,10 @@ mod second_net;
 mod secrets;
 #[path = "every/seed.rs"]
 mod seed;
+#[path = "every/shared_endpoint.rs"]
+mod shared_endpoint;
+#[path = "every/stale_fallback.rs"]
+mod stale_fallback;
 #[path = "every/starting.rs"]
 mod starting;
 #[path = "every/storm.rs"]
@@ -64,6 +106,8 @@ mod strategies;
 mod testing;
 #[path = "every/tickets.rs"]
 mod tickets;
+#[path = "every/tokens.rs"]
+mod tokens;
 #[path = "every/transactions.rs"]
 mod transactions;
 #[path = "every/waiting.rs"]

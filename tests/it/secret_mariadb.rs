@@ -1,6 +1,4 @@
-//! Passwords that MariaDB refuses, and URLs that its client cannot understand.
-
-use crate::kit::mariadb::Db;
+//! Passwords that MariaDB and MySQL refuse, and URLs that their client cannot understand.
 
 /// The password is `p@ss/S3CRET`, in the forms in which it can be written.
 pub const REFUSED: &[&str] = &[
@@ -11,7 +9,7 @@ pub const REFUSED: &[&str] = &[
 ];
 
 /// The servers ask for passwords anyway.
-pub fn refuse_passwords(_: &Db) {}
+pub fn refuse_passwords<D>(_: &D) {}
 
 pub const MALFORMED: &[&str] = &[
     "mysq://u:S3CRET@h/db",

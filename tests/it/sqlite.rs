@@ -7,6 +7,8 @@ use crate::secret_sqlite as secret;
 #[path = "every/ambient.rs"]
 mod ambient;
 mod begin;
+#[path = "every/churn.rs"]
+mod churn;
 #[path = "every/contexts.rs"]
 mod contexts;
 #[path = "every/diesel.rs"]
@@ -28,6 +30,7 @@ mod nesting;
 mod outages;
 #[path = "sqlite/writes.rs"]
 mod own;
+mod probe;
 mod programs;
 #[path = "every/raw_transactions.rs"]
 mod raw_transactions;

@@ -1,5 +1,7 @@
 //! MariaDB: a primary with GTID replicas.
 
+mod faults;
+
 use std::fs;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -246,20 +248,20 @@ fn configure(dir: &Path, extra: &str) -> Result<(), String> {
     written.map_err(|error| format!("{path}: {error}"))
 }
 
-fn defaults_file(dir: &Path) -> String {
+pub(super) fn defaults_file(dir: &Path) -> String {
     format!("--defaults-file={}/my.cnf", dir.display())
 }
 
 fn launch(program: &Path, server: &Server, options: &[String]) -> Result<(), String> {
     let socket = server.dir.join("sock");
     let _ = fs::remove_file(&socket);
-    let mut command = as_user("mysql", program);
+    let mut command = server.command("mysql", program);
     command.arg(defaults_file(&server.dir)).args(options);
     server.launch(command, || greets(&socket))
 }
 
 /// Whether a server says hello; it listens some time before it does.
-fn greets(socket: &Path) -> bool {
+pub(super) fn greets(socket: &Path) -> bool {
     let greeting = UnixStream::connect(socket).and_then(|mut stream| {
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
         stream.read(&mut [0])
@@ -267,7 +269,7 @@ fn greets(socket: &Path) -> bool {
     matches!(greeting, Ok(1))
 }
 
-fn client(program: &Path) -> Command {
+pub(super) fn client(program: &Path) -> Command {
     let mut client = as_user("mysql", program);
     client.args(["--no-defaults", "--batch", "--raw", "--skip-column-names"]);
     client

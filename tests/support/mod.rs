@@ -1,20 +1,27 @@
 //! Real replicated databases for tests.
 //!
 //! A [`Cluster`] is one primary (node 0) and its replicas (nodes 1, 2, ..): PostgreSQL with streaming
-//! replication, MariaDB with GTID replication, or SQLite files with a copier thread. Everything lives in
-//! one temporary directory and ends with the [`Cluster`], or with the process however that ends.
+//! replication, MariaDB or MySQL with GTID replication, or SQLite files with a copier thread.
+//! Everything lives in one temporary directory and ends with the [`Cluster`], or with the process
+//! however that ends.
 //!
 //! Every node answers `SELECT name FROM node_name` with its own name (`n0`, `n1`, ..), so a test knows
 //! which node served a query from the data alone.
 //!
-//! The servers come from the system (`apt-get install postgresql mariadb-server`). A missing one is a
-//! panic, never a skipped test. Linux only.
+//! The servers come from the system (`apt-get install postgresql mariadb-server`), MySQL's from a folder
+//! that `scripts/fetch-mysql.sh` fills. A missing one is a panic, never a skipped test; where no MySQL
+//! can be had, nextest's profile `without-mysql` leaves its tests out. Linux only.
 
 // Every test binary compiles its own copy of this module and uses only a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
+mod clock;
+mod faults;
+mod forwarder;
 mod home;
 mod mariadb;
+mod mysql;
+mod own;
 mod port;
 mod postgres;
 mod process;
@@ -26,7 +33,11 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use faults::Faults;
+pub use forwarder::{Forwarder, Manners};
 use mariadb::Mariadb;
+use mysql::Mysql;
+pub use own::{sockets, sockets_to, threads};
 use postgres::{Postgres, Topology};
 use sqlite::Sqlite;
 
@@ -65,6 +76,8 @@ pub struct Cluster {
 struct Node {
     running: bool,
     paused: bool,
+    /// Cut off from its upstream, and so paused.
+    receiving: bool,
     /// The node that this one replicates from.
     upstream: Option<usize>,
 }
@@ -79,7 +92,7 @@ enum Login {
 }
 
 /// What differs between the databases. Errors are texts for the panic message.
-trait Backend: Send + Sync {
+trait Backend: Faults + Send + Sync {
     fn dir(&self) -> &Path;
     fn port(&self, node: usize) -> u16;
     fn url(&self, node: usize, login: Login) -> String;
@@ -137,6 +150,11 @@ impl Cluster {
         Cluster::start(replicas, Some(0), || Mariadb::start(replicas))
     }
 
+    /// Starts a MySQL primary with GTID replicas, which are `read_only`.
+    pub fn mysql(replicas: usize) -> Cluster {
+        Cluster::start(replicas, Some(0), || Mysql::start(replicas))
+    }
+
     /// Creates a SQLite file with copies that follow it within some milliseconds.
     pub fn sqlite(replicas: usize) -> Cluster {
         Cluster::start(replicas, Some(0), || Sqlite::start(replicas))
@@ -150,6 +168,11 @@ impl Cluster {
     /// [`Cluster::mariadb`], started once for all tests of this process. Leave it as you found it.
     pub fn shared_mariadb(replicas: usize) -> &'static Cluster {
         shared::get("mariadb", replicas, Cluster::mariadb)
+    }
+
+    /// [`Cluster::mysql`], started once for all tests of this process. Leave it as you found it.
+    pub fn shared_mysql(replicas: usize) -> &'static Cluster {
+        shared::get("mysql", replicas, Cluster::mysql)
     }
 
     /// [`Cluster::sqlite`], made once for all tests of this process. Leave it as you found it.
@@ -174,6 +197,7 @@ impl Cluster {
         let primary = Node {
             running: true,
             paused: false,
+            receiving: true,
             upstream: None,
         };
         let mut nodes = vec![
@@ -289,13 +313,13 @@ impl Cluster {
     }
 
     /// Starts a node on its old data, port and role; kills it first if it runs. Replication runs again
-    /// afterwards, also if it was paused.
+    /// afterwards, also if it was paused, but not after [`Cluster::stop_receiving`].
     #[track_caller]
     pub fn restart(&self, node: usize) {
         self.kill(node);
         self.done(node, "start", self.backend.start(node));
         let state = &mut self.nodes()[node];
-        (state.running, state.paused) = (true, false);
+        (state.running, state.paused) = (true, !state.receiving);
     }
 
     /// Stops a node's processes in their tracks (SIGSTOP): connections stay open and nothing answers.
@@ -326,8 +350,8 @@ impl Cluster {
         self.nodes()[replica].upstream = Some(primary);
     }
 
-    /// Makes a replica's server accept writes while it goes on replicating: MariaDB only (a SQLite file
-    /// always does; for PostgreSQL, whose standbys cannot, see [`Cluster::postgres_writable`]).
+    /// Makes a replica's server accept writes while it goes on replicating: MariaDB and MySQL (a SQLite
+    /// file always does; for PostgreSQL, whose standbys cannot, see [`Cluster::postgres_writable`]).
     #[track_caller]
     pub fn set_writable(&self, replica: usize) {
         self.done(replica, "set writable", self.backend.set_writable(replica));

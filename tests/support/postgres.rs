@@ -1,5 +1,6 @@
 //! PostgreSQL: a primary with streaming physical standbys, or servers side by side.
 
+mod faults;
 mod install;
 
 use std::path::Path;

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
+use super::clock::Clock;
 use super::port::Port;
 use super::{DEADLINE, holds_within, wait_until};
 
@@ -101,6 +102,7 @@ pub struct Server {
     pub dir: PathBuf,
     port: Port,
     child: Mutex<Option<Child>>,
+    clock: Mutex<Option<Clock>>,
 }
 
 impl Server {
@@ -109,6 +111,22 @@ impl Server {
             dir,
             port: Port::claim(),
             child: Mutex::new(None),
+            clock: Mutex::new(None),
+        }
+    }
+
+    /// Makes the clock of what is launched from now on wrong by so many seconds.
+    pub fn set_clock(&self, seconds: i32) -> Result<(), String> {
+        let clock = Clock::new(seconds)?;
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock);
+        Ok(())
+    }
+
+    /// [`as_user`], with this server's clock.
+    pub fn command(&self, user: &str, program: &Path) -> Command {
+        match &*self.clock.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => as_user(user, program),
+            Some(clock) => clock.command(user, program),
         }
     }
 
@@ -131,6 +149,7 @@ impl Server {
             ended = child.try_wait().ok().flatten();
             ended.is_some() || ready()
         });
+        Clock::forget(child.id());
         *self.child.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
         match ended {
             None if up => Ok(()),

@@ -11,6 +11,7 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection, OpenFlags};
 
+use super::faults::Faults;
 use super::home::Home;
 use super::{Backend, Login};
 
@@ -150,6 +151,16 @@ impl Backend for Sqlite {
 
     fn set_writable(&self, _replica: usize) -> Result<(), String> {
         Ok(())
+    }
+}
+
+impl Faults for Sqlite {
+    fn stop_receiving(&self, replica: usize) -> Result<(), String> {
+        self.pause(replica)
+    }
+
+    fn receive(&self, replica: usize, _upstream: usize) -> Result<(), String> {
+        self.resume(replica)
     }
 }
 

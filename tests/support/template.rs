@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::getuid;
 
 use super::home::Home;
-use super::process::{copy_dir, run};
+use super::process::run;
 
 /// A directory to copy for each node: made by `build` for the first process that needs it and kept in
 /// Cargo's target directory for the others.
@@ -47,7 +47,14 @@ pub fn template(
         // Renamed when complete, so that a killed process leaves no half template behind.
         let partial = ready.with_extension("partial");
         let _ = fs::remove_dir_all(&partial);
-        copy_dir(&fresh, &partial)?;
+        // Sparse, and so are its copies: much of what a server lays out is empty.
+        let mut copy = Command::new("cp");
+        run(
+            copy.args(["-a", "--sparse=always"])
+                .arg(&fresh)
+                .arg(&partial),
+            "",
+        )?;
         fs::rename(&partial, &ready).map_err(text)?;
         fs::remove_dir_all(&fresh).map_err(text)?;
     }

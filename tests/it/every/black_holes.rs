@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use diesel::prelude::*;
 use diesel_routed::{
@@ -62,6 +62,13 @@ impl Listener {
     }
 }
 
+/// Nobody looks after the nodes but those who need them, after the first look.
+fn unwatched(config: ClusterConfig) -> ClusterConfig {
+    config
+        .check_interval(Duration::ZERO)
+        .check_ttl(Duration::from_secs(3600))
+}
+
 /// The cluster's primary with a listener as its first replica and the true one as its second.
 fn beside(db: &Db, listener: &Listener) -> ClusterConfig {
     ClusterConfig::new(NodeConfig::new(db.cluster.url(0)).name("n0"))
@@ -75,18 +82,38 @@ fn beside(db: &Db, listener: &Listener) -> ClusterConfig {
 fn nobody_dials_a_replica_in_quarantine() {
     let db = db(1);
     let hole = Listener::new(&db, Manners::HangUp);
-    let pool = pool_of(2, beside(&db, &hole).quarantine(Duration::from_secs(300)));
+    let config = beside(&db, &hole).quarantine(Duration::from_secs(300));
+    let pool = pool_of(2, unwatched(config));
     for _ in 0..50 {
         assert_eq!(pool.get().unwrap().distributed(who), "n1", "no read fails");
     }
-    assert_eq!(hole.dials(), 1, "the first read has found out for all");
+    assert_eq!(hole.dials(), 1, "the first look has found out for all");
+}
+
+#[test]
+fn a_dead_replica_is_dialled_by_its_monitor_alone() {
+    let db = db(1);
+    let hole = Listener::new(&db, Manners::HangUp);
+    // as soon as it may be dialled by anybody at all
+    let pool = pool_of(2, beside(&db, &hole).quarantine(Duration::from_millis(1)));
+    let started = Instant::now();
+    let mut reads = 0;
+    while started.elapsed() < Duration::from_secs(1) || reads < 100 {
+        assert_eq!(pool.get().unwrap().distributed(who), "n1", "no read fails");
+        reads += 1;
+    }
+    // one that fails is repeated after 50 ms at first, then each 250 ms, give or take a tenth
+    let probes = 5 + started.elapsed().as_millis() / 225;
+    let dials = hole.dials();
+    assert!(dials as u128 <= probes, "{dials} dials for {reads} reads");
 }
 
 #[test]
 fn after_the_quarantine_a_replica_is_tried_again() {
     let db = db(1);
     let hole = Listener::new(&db, Manners::HangUp);
-    let pool = pool_of(2, beside(&db, &hole).quarantine(Duration::from_millis(100)));
+    let config = beside(&db, &hole).quarantine(Duration::from_millis(100));
+    let pool = pool_of(2, unwatched(config));
     wait_until("it is dialled a third time", SOON, || {
         assert_eq!(pool.get().unwrap().distributed(who), "n1", "no read fails");
         hole.dials() == 3
@@ -97,7 +124,10 @@ fn after_the_quarantine_a_replica_is_tried_again() {
 fn a_silent_replica_costs_each_waiter_one_connect_timeout_and_is_then_left_alone() {
     let db = db(1);
     let hole = Listener::new(&db, Manners::SayNothing);
-    let pool = pool_of(4, beside(&db, &hole).quarantine(Duration::from_secs(300)));
+    let config = beside(&db, &hole).quarantine(Duration::from_secs(300));
+    // so that the first look has not found out for all
+    let config = config.connect_timeout(Duration::from_secs(2));
+    let pool = pool_of(4, unwatched(config));
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -107,12 +137,31 @@ fn a_silent_replica_costs_each_waiter_one_connect_timeout_and_is_then_left_alone
             });
         }
     });
-    // three times as long as a dial would take
+    // three times as long as a dial takes, of which one may just have begun
+    let dials = hole.dials();
     assert!(
-        !holds_within(Duration::from_secs(3), || hole.dials() != 1),
+        !holds_within(Duration::from_secs(6), || hole.dials() > dials + 1),
         "the dials of those who gave up are not made"
     );
     assert_eq!(pool.get().unwrap().distributed(who), "n1");
+    assert_eq!(in_flight(&pool), [0, 0, 0]);
+}
+
+#[test]
+fn a_silent_replica_that_is_monitored_costs_nobody_a_connect_timeout() {
+    let db = db(1);
+    let hole = Listener::new(&db, Manners::SayNothing);
+    let pool = pool_of(4, beside(&db, &hole).connect_timeout(SOON));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let (name, time) = timed(|| pool.get().unwrap().distributed(who));
+                assert_eq!(name, "n1");
+                assert!(time < SOON / 2, "waited {time:?}");
+            });
+        }
+    });
+    assert_eq!(hole.dials(), 1, "its monitor's");
     assert_eq!(in_flight(&pool), [0, 0, 0]);
 }
 

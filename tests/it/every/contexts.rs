@@ -188,7 +188,7 @@ fn a_handle_dropped_in_another_context_marks_the_one_it_wrote_in() {
     let (writer, bystander) = (Context::new(), Context::new());
     let mut conn = db.pool.get().unwrap();
     writer.run(|| {
-        sql(&mut conn, "BEGIN").unwrap();
+        unprepared(&mut conn, "BEGIN").unwrap();
         write(&mut conn, "mine");
     });
     bystander.run(|| {

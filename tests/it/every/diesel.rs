@@ -293,12 +293,10 @@ struct Note {
 
 #[test]
 fn saved_changes_are_those_of_the_primary() {
-    let db = db(1);
-    let mut conn = db.pool.get().unwrap();
-    write(&mut conn, "a");
+    let db = db_with(1, patient);
+    write(&mut db.pool.get().unwrap(), "a");
     db.cluster.wait_replicated();
-    db.cluster.pause_replication(1);
-    drop(conn);
+    pause(&db);
     let mut conn = db.pool.get().unwrap();
     let saved = |body: &str, id: i32| Note {
         id,

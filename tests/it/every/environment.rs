@@ -178,7 +178,7 @@ fn the_environment_describes_a_cluster() {
         let errors = told.iter().filter(|line| line.starts_with("error")).count();
         let starts = told
             .iter()
-            .filter(|line| line.starts_with("log INFO"))
+            .filter(|line| line.starts_with("log INFO cluster"))
             .count();
         assert_eq!(
             starts + errors,

@@ -30,7 +30,7 @@ const WAYS: &[Way] = &[
 fn one_by_one(conn: &mut Conn, sql: &str) -> QueryResult<()> {
     // a body has its semicolons at the end of a line
     sql.split("; ")
-        .try_for_each(|statement| diesel::sql_query(statement).execute(conn).map(drop))
+        .try_for_each(|statement| unprepared(conn, statement))
 }
 
 fn probe(conn: &mut Conn, expression: &str) -> String {

@@ -122,7 +122,7 @@ fn where_the_primary_may_not_stand_in_it_never_does() {
 fn a_transaction_never_begins_anew_what_a_statement_has_begun() {
     let db = db(0);
     let mut conn = db.pool.get().unwrap();
-    sql(&mut conn, "BEGIN").unwrap();
+    unprepared(&mut conn, "BEGIN").unwrap();
     write(&mut conn, "first");
     disconnect(&db.cluster, 0);
     let second = conn.transaction(|conn| {

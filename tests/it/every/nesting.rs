@@ -39,12 +39,17 @@ fn a_block_in_or_around_an_eventual_one_sees_own_writes_all_the_same() {
 
 #[test]
 fn a_bounded_lag_is_not_taken_over_from_the_block_around() {
-    let db = db(1);
+    let db = paused_db(1);
+    db.cluster
+        .sql(0, "INSERT INTO note (body) VALUES ('somebody else''s')");
+    let limit = Duration::from_millis(50);
+    let_pass(limit);
     let mut conn = db.pool.get().unwrap();
     conn.distributed(|conn| {
         assert_eq!(who(conn), "n1");
-        let lag = Consistency::MaxLag(Duration::from_secs(1));
-        assert_eq!(conn.distributed_with(lag, who), "n0", "its lag is unknown");
+        let lag = Consistency::MaxLag(limit);
+        // where lag can be told it is more, and elsewhere nothing is believed
+        assert_eq!(conn.distributed_with(lag, who), "n0", "it is too late");
         assert_eq!(who(conn), "n0", "the block has seen newer");
     });
 }

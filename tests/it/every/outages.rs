@@ -29,7 +29,7 @@ fn a_dead_replica_is_passed_over_and_serves_again_when_it_is_back() {
     let answer = || pool.get().unwrap().distributed(who);
     cluster.kill(1);
     assert_eq!(answer(), "n2", "the next replica answers");
-    assert_eq!(state(&pool, 1), NodeState::Down);
+    assert!(matches!(state(&pool, 1), NodeState::Down { .. }));
     cluster.kill(2);
     if KILLS_CONNECTIONS {
         assert_eq!(answer(), "n0", "then the primary");
@@ -130,7 +130,9 @@ fn a_block_that_prefers_the_primary_reads_from_a_replica_while_it_is_gone() {
 #[test]
 fn with_everything_down_a_handle_is_lent_and_given_back_without_delay() {
     let cluster = cluster(1);
-    let pool = pool_of(1, sized(&cluster, 1, 1));
+    let patience = Duration::from_secs(1);
+    let config = sized(&cluster, 1, 1).checkout_timeout(patience);
+    let pool = pool_of(1, config);
     cluster.kill(0);
     cluster.kill(1);
     let ((), time) = timed(|| (0..1_000).for_each(|_| drop(pool.get().unwrap())));
@@ -141,8 +143,8 @@ fn with_everything_down_a_handle_is_lent_and_given_back_without_delay() {
         Some(RoutedError::NoPrimary { .. })
     ));
     assert!(
-        time < Duration::from_secs(3),
-        "refusals are seen at once, not after {time:?}"
+        time < patience + Duration::from_secs(3),
+        "after checkout_timeout, not after {time:?}"
     );
     assert_eq!(in_flight(&pool), [0, 0]);
 }

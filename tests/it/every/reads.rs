@@ -14,15 +14,8 @@ pub(super) fn paused() -> Db {
     let db = db_with(1, patient);
     note(&db.pool, "old");
     db.cluster.wait_replicated();
-    db.cluster.pause_replication(1);
+    pause(&db);
     db
-}
-
-/// However slow the machine is, the paused replica is fresh enough.
-pub(super) fn patient(config: diesel_routed::ClusterConfig) -> diesel_routed::ClusterConfig {
-    config
-        .max_lag(Duration::from_secs(600))
-        .sticky_for(Duration::from_secs(700))
 }
 
 fn note(pool: &Pool, body: &str) {
@@ -373,6 +366,7 @@ fn in_distributed_mode_a_handle_is_a_block() {
     use {Reason::*, Role::*};
     let db = paused();
     let pool = pool(patient(crate::kit::config(&db.cluster)).default_mode(Mode::Distributed));
+    warm(&pool);
     let db = Db { pool, ..db };
     check(&db, &[
         situation("fresh", |c, read| read(c), Replica, Distributed),

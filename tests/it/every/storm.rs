@@ -1,5 +1,6 @@
 //! Many threads on one pool, whose nodes lend fewer connections than there are threads.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use diesel::connection::Connection;
@@ -16,6 +17,9 @@ const THREADS: usize = 8;
 const OPERATIONS: usize = 1_000;
 const PRIMARY: u32 = 3;
 const REPLICA: u32 = 2;
+
+/// Tells each write in a context from the others.
+static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 /// One thing a request may do, and how many notes it leaves.
 type Operation = (&'static str, i64, fn(&mut Conn));
@@ -72,9 +76,11 @@ const MIX: &[Operation] = &[
     }),
     ("an ambient block in a context that wrote", 1, |conn| {
         Context::new().run(|| {
-            write(conn, "in a context");
-            let name = conn.distributed(who);
-            assert_eq!(name, "n0", "this context has written");
+            let own = format!("in a context, {}", NUMBER.fetch_add(1, Ordering::Relaxed));
+            write(conn, &own);
+            let count = note::table.filter(note::body.eq(&own)).count();
+            let seen = conn.distributed(|conn| count.get_result(conn));
+            assert_eq!(seen, Ok(1_i64), "wherever it reads");
         });
     }),
 ];

@@ -18,8 +18,7 @@ diesel::table! {
 }
 
 fn migrate(mode: Mode) {
-    let db = db_with(1, |config| config.default_mode(mode));
-    db.cluster.pause_replication(1);
+    let db = paused_db_with(1, |config| config.default_mode(mode));
     let mut conn = db.pool.get().unwrap();
     let ran = conn.run_pending_migrations(MIGRATIONS).unwrap();
     assert_eq!(ran.len(), 2, "{mode:?}: both run");

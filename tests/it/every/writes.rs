@@ -6,7 +6,7 @@ use diesel_routed::statement::Keeps;
 use diesel_routed::{Cluster, Context, Role, RoutedConnectionManager};
 
 use super::backend::*;
-use super::reads::{Named, patient};
+use super::reads::Named;
 
 type PooledConn = diesel::r2d2::PooledConnection<RoutedConnectionManager<Plain>>;
 
@@ -189,7 +189,7 @@ pub(super) fn prepared() -> Db {
     }
     drop(conn);
     db.cluster.wait_replicated();
-    db.cluster.pause_replication(1);
+    pause(&db);
     db
 }
 

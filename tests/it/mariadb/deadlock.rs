@@ -7,7 +7,7 @@ use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
 use diesel_routed::{Context, RoutedError};
 
-use crate::kit::mariadb::*;
+use super::backend::*;
 use crate::support::wait_until;
 
 fn is_lost(error: &Error) -> bool {
@@ -26,7 +26,9 @@ fn with_rows() -> Db {
     db.cluster.sql(
         0,
         "INSERT INTO note VALUES (1, 'a'), (2, 'b');
-         INSERT INTO note (body) SELECT seq FROM seq_1_to_200",
+         INSERT INTO note (body) WITH RECURSIVE n (i) AS (
+             SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200
+         ) SELECT i FROM n",
     );
     db
 }
@@ -132,7 +134,7 @@ fn a_deadlock_in_a_raw_transaction_ends_with_its_commit_or_rollback() {
     for end in ["COMMIT", "ROLLBACK"] {
         let db = with_rows();
         let mut conn = db.pool.get().unwrap();
-        sql(&mut conn, "BEGIN").unwrap();
+        unprepared(&mut conn, "BEGIN").unwrap();
         let deadlock = run_into_deadlock(&db, &mut conn);
         assert!(is_deadlock(&deadlock), "{deadlock:?}");
         let begun = conn.transaction(|_| QueryResult::Ok(())).unwrap_err();

@@ -1,12 +1,14 @@
 //! Statements that write although their text does not say so, on replicas whose servers would
 //! let them: the read-only session refuses, and they run on the primary.
 
+use std::time::Duration;
+
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Integer, Text};
-use diesel_routed::{Context, Reason};
+use diesel_routed::{ClusterConfig, Context, Reason};
 
-use crate::kit::mariadb::*;
+use super::backend::*;
 use crate::kit_log;
 use crate::support::wait_until;
 
@@ -35,16 +37,23 @@ diesel::table! {
     }
 }
 
+/// After the first look nobody probes, so that a server's count of statements is of the
+/// application's.
+fn unwatched(config: ClusterConfig) -> ClusterConfig {
+    let config = config.check_interval(Duration::ZERO);
+    config.check_ttl(Duration::from_secs(3600))
+}
+
 /// Replicas that would take a write, and apply nothing of the primary's.
 fn writable(replicas: usize) -> Db {
-    let db = db(replicas);
+    let db = db_with(replicas, |config| unwatched(patient(config)));
     let mut primary = Plain::establish(&db.cluster.url(0)).unwrap();
     for routine in ROUTINES {
-        diesel::sql_query(routine).execute(&mut primary).unwrap();
+        primary.batch_execute(routine).unwrap();
     }
     db.cluster.wait_replicated();
+    pause(&db);
     for replica in 1..=replicas {
-        db.cluster.pause_replication(replica);
         db.cluster.set_writable(replica);
     }
     db
@@ -75,10 +84,7 @@ const WAYS: &[fn(&mut Conn, &str) -> QueryResult<()>] = &[
     |conn, body| sql(conn, &format!("SELECT /*! add_note('{body}') */")).map(drop),
     |conn, body| sql(conn, &format!("CALL add_by_call('{body}')")).map(drop),
     |conn, body| sql(conn, &format!("DO add_note('{body}')")).map(drop),
-    |conn, body| {
-        let insert = format!("INSERT INTO note (body) VALUES ('{body}') RETURNING id");
-        sql(conn, &insert).map(drop)
-    },
+    |conn, body| sql(conn, &super::insert_in_its_way(body)).map(drop),
     |conn, body| conn.batch_execute(&format!("SELECT 1; SELECT add_note('{body}')")),
     |conn, body| conn.batch_execute(&format!("SELECT add_note('{body}')")),
 ];
@@ -170,14 +176,10 @@ fn a_function_that_writes_marks_the_context_on_the_primary_too() {
 fn cut(db: &Db, node: usize) {
     let find = "SELECT id FROM information_schema.PROCESSLIST
                 WHERE user = 'app' AND state = 'User sleep'";
-    wait_until(
-        "a connection is cut",
-        std::time::Duration::from_secs(10),
-        || {
-            let id = db.cluster.sql(node, find);
-            !id.is_empty() && db.cluster.try_sql(node, &format!("KILL {id}")).is_ok()
-        },
-    );
+    wait_until("a connection is cut", Duration::from_secs(10), || {
+        let id = db.cluster.sql(node, find);
+        !id.is_empty() && db.cluster.try_sql(node, &format!("KILL {id}")).is_ok()
+    });
 }
 
 #[test]

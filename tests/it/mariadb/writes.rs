@@ -1,30 +1,28 @@
-//! What has to run on the primary in MariaDB's SQL alone.
+//! What has to run on the primary in the SQL of MariaDB and MySQL.
 
 use diesel::prelude::*;
 use diesel_routed::statement::Keeps;
 
 use super::backend::*;
-use super::reads::Named;
-use super::writes::{Marks, N, W, Write, ask, connected, holds, on_primary, prepared, row, run};
+use super::writes::{Marks, N, W, Write, ask, connected, holds, on_primary, row, run};
 
 pub(super) const UPSERT: &str = "REPLACE INTO note (id, body) VALUES (1000, 'upserted')";
 
 /// What the statements need.
-pub(super) const PREPARE: &[&str] = &[
-    "CREATE FUNCTION add_note(said TEXT) RETURNS TEXT MODIFIES SQL DATA BEGIN INSERT INTO note (body) VALUES (said); RETURN said; END",
-    "CREATE PROCEDURE say(said TEXT) INSERT INTO note (body) VALUES (said)",
-    "CREATE SEQUENCE counter",
-    "CREATE TABLE to_truncate AS SELECT 1 AS a",
-];
+pub(super) const ADD_NOTE: &str = "CREATE FUNCTION add_note(said TEXT) RETURNS TEXT MODIFIES SQL DATA BEGIN INSERT INTO note (body) VALUES (said); RETURN said; END";
+pub(super) const SAY: &str =
+    "CREATE PROCEDURE say(said TEXT) INSERT INTO note (body) VALUES (said)";
+pub(super) const TO_TRUNCATE: &str = "CREATE TABLE to_truncate AS SELECT 1 AS a";
 
-const NONE: Marks = Marks::Nothing;
-const STATE: Keeps = Keeps::State;
+pub(super) const NONE: Marks = Marks::Nothing;
+pub(super) const STATE: Keeps = Keeps::State;
 
 pub(super) fn own_writes() -> Vec<Write> {
     let mut all = rows();
     all.extend(locks());
     all.extend(functions());
     all.extend(sessions());
+    all.extend(super::alone::alone());
     all
 }
 
@@ -41,8 +39,6 @@ fn rows() -> Vec<Write> {
         row("insert in a comment that is run", "write", W, N, |c| run(c, "/*! INSERT INTO note (body) VALUES ('m4') */"), |_, db| holds(db, "m4")),
         row("call", "write", W, N, |c| batch(c, "CALL say('m5')"), |_, db| holds(db, "m5")).by_routine(),
         row("do", "write", W, N, |c| run(c, "DO SLEEP(0)"), connected).by_routine(),
-        row("block without a name", "write", W, N, |c| batch(c, "BEGIN NOT ATOMIC INSERT INTO note (body) VALUES ('m6'); END"), |_, db| holds(db, "m6")).by_routine(),
-        row("analyze of an insert", "write", W, N, |c| batch(c, "ANALYZE FORMAT=JSON INSERT INTO note (body) VALUES ('m7')"), |_, db| holds(db, "m7")),
         row("truncate", "write", W, N, |c| run(c, "TRUNCATE to_truncate"), |_, db| {
             if db.cluster.sql(1, "SELECT a FROM to_truncate") == "1" && db.cluster.sql(0, "SELECT a FROM to_truncate").is_empty() { "n0" } else { "?" }.to_owned()
         }),
@@ -50,30 +46,44 @@ fn rows() -> Vec<Write> {
     ]
 }
 
+/// A locking read by its last clause.
+macro_rules! locking {
+    ($clause:literal) => {
+        row(
+            $clause,
+            "locking read",
+            NONE,
+            N,
+            |c| {
+                on_primary(
+                    c,
+                    concat!(
+                        "SELECT (SELECT name FROM node_name) AS name FROM note WHERE body = 'old' ",
+                        $clause
+                    ),
+                );
+            },
+            connected,
+        )
+    };
+}
+pub(super) use locking;
+
 #[rustfmt::skip]
 fn locks() -> Vec<Write> {
     const L: &str = "locking read";
-    macro_rules! text {
-        ($name:literal) => {
-            row($name, L, NONE, N, |c| {
-                on_primary(c, concat!("SELECT (SELECT name FROM node_name) AS name FROM note WHERE body = 'old' ", $name));
-            }, connected)
-        };
-    }
     vec![
         row("for_update()", L, NONE, N, |c| {
             let who = node_name::table.select(node_name::name).single_value();
             let locked = note::table.select(who).limit(1).for_update().first::<Option<String>>(c);
             assert_eq!(locked.unwrap().as_deref(), Some("n0"));
         }, connected),
-        text!("FOR UPDATE"),
-        text!("for\n update"),
-        text!("FOR UPDATE NOWAIT"),
-        text!("FOR UPDATE SKIP LOCKED"),
-        text!("FOR UPDATE WAIT 1"),
-        text!("LOCK IN SHARE MODE"),
-        text!("LOCK IN\nSHARE MODE # now"),
-        text!("LOCK IN SHARE MODE NOWAIT"),
+        locking!("FOR UPDATE"),
+        locking!("for\n update"),
+        locking!("FOR UPDATE NOWAIT"),
+        locking!("FOR UPDATE SKIP LOCKED"),
+        locking!("LOCK IN SHARE MODE"),
+        locking!("LOCK IN\nSHARE MODE # now"),
         row("lock tables", L, NONE, STATE, |c| batch(c, "LOCK TABLES note READ, node_name READ"), connected),
     ]
 }
@@ -82,13 +92,6 @@ fn locks() -> Vec<Write> {
 fn functions() -> Vec<Write> {
     const U: fn(&mut Conn, &str) = on_primary;
     vec![
-        row("nextval", "function nextval", W, N, |c| U(c, "SELECT name FROM node_name WHERE NEXTVAL(counter) > 0"), connected),
-        row("next value for", "function next value for", W, N, |c| U(c, "SELECT name FROM node_name WHERE NEXT VALUE FOR counter > 0"), connected),
-        row("lastval", "function lastval", W, N, |c| {
-            run(c, "SELECT NEXTVAL(counter)");
-            U(c, "SELECT name FROM node_name WHERE LASTVAL(counter) > 0");
-        }, connected),
-        row("setval", "function setval", W, N, |c| U(c, "SELECT name FROM node_name WHERE SETVAL(counter, 5000) = 5000"), connected),
         row("last_insert_id on the connection that inserted", "function last_insert_id", W, N, |c| {
             write(c, "f1");
             U(c, "SELECT name FROM node_name WHERE LAST_INSERT_ID() = (SELECT id FROM note WHERE body = 'f1')");
@@ -125,25 +128,4 @@ fn sessions() -> Vec<Write> {
         row("prepare", S, NONE, STATE, |c| batch(c, "PREPARE mine FROM 'SELECT 1'"), connected),
         row("handler", S, NONE, STATE, |c| batch(c, "HANDLER note OPEN"), connected),
     ]
-}
-
-/// Diesel's MySQL backend can't load such rows; the router adds nothing to its error, and forgets no write.
-#[test]
-fn insert_returning_fails_as_without_the_router_and_counts_as_a_write() {
-    let db = prepared();
-    let insert =
-        || diesel::sql_query("INSERT INTO note (body) VALUES ('r1') RETURNING body AS name");
-    let mut plain = Plain::establish(&db.cluster.url(0)).unwrap();
-    let expected = insert().get_result::<Named>(&mut plain).err().unwrap();
-    let mut conn = db.pool.get().unwrap();
-    let error = conn
-        .distributed(|conn| insert().get_result::<Named>(conn))
-        .err()
-        .unwrap();
-    assert_eq!(error.to_string(), expected.to_string());
-    assert_eq!(
-        conn.distributed(who),
-        "n0",
-        "nobody knows whether it has written"
-    );
 }

@@ -20,13 +20,14 @@ struct Number {
 
 /// Ends all connections of the application to a node.
 fn cut_all(db: &Db, node: usize) {
-    let others = "FROM pg_stat_activity WHERE usename = 'app'";
-    db.cluster.sql(
-        node,
-        &format!("SELECT count(pg_terminate_backend(pid)) {others}"),
-    );
+    let end = "SELECT string_agg(pid::text, ','), count(pg_terminate_backend(pid))
+               FROM pg_stat_activity WHERE usename = 'app'";
+    let ended = db.cluster.sql(node, end);
+    let (ended, _) = ended.split_once('\t').expect("two columns");
+    // others come in their place: the monitor opens another one at once
+    let left = format!("SELECT count(*) FROM pg_stat_activity WHERE pid IN ({ended})");
     wait_until("they are gone", Duration::from_secs(10), || {
-        db.cluster.sql(node, &format!("SELECT count(*) {others}")) == "0"
+        db.cluster.sql(node, &left) == "0"
     });
 }
 
@@ -142,7 +143,7 @@ fn a_refusal_after_rows_were_handed_out_is_returned() {
         cluster.try_app_sql(node, schema).unwrap();
     }
     let db = Db {
-        pool: pool(config(&cluster)),
+        pool: pool(config(&cluster).fixed_roles()),
         cluster,
     };
     let mut conn = db.pool.get().unwrap();

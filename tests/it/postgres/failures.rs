@@ -20,10 +20,10 @@ END $$;
 
 /// A cluster with more in its schema, whose replica applies nothing from now on.
 fn paused_with(schema: &str) -> Db {
-    let db = db(1);
+    let db = db_with(1, patient);
     db.cluster.try_app_sql(0, schema).unwrap();
     db.cluster.wait_replicated();
-    db.cluster.pause_replication(1);
+    pause(&db);
     db
 }
 
@@ -168,7 +168,7 @@ fn cut_in_the_middle(db: &Db, conn: &mut Conn) {
 
 #[test]
 fn what_a_function_wrote_outside_a_rolled_back_transaction_is_seen() {
-    let db = db(1);
+    let db = db_with(1, patient);
     let apart = format!(
         "CREATE EXTENSION dblink;
          CREATE FUNCTION log_apart() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
@@ -178,7 +178,7 @@ fn what_a_function_wrote_outside_a_rolled_back_transaction_is_seen() {
     );
     db.cluster.sql(0, &apart);
     db.cluster.wait_replicated();
-    db.cluster.pause_replication(1);
+    pause(&db);
     Context::new().run(|| {
         let mut conn = db.pool.get().unwrap();
         let rolled_back = conn.transaction(|conn| {

@@ -41,13 +41,14 @@ END $$;
 diesel::define_sql_function! { fn add_note(body: Text) -> Integer; }
 diesel::define_sql_function! { fn count_call(seconds: Integer) -> Integer; }
 
-/// Servers side by side that would all take a write.
+/// Servers side by side that would all take a write: who is primary is the configuration's word.
 fn writable(replicas: usize) -> Db {
     let cluster = Cluster::postgres_writable(replicas);
     for node in 0..=replicas {
         cluster.try_app_sql(node, SCHEMA).unwrap();
     }
-    let pool = pool(config(&cluster));
+    let pool = pool(patient(config(&cluster)).fixed_roles());
+    warm(&pool);
     Db { pool, cluster }
 }
 

@@ -169,7 +169,7 @@ impl Install {
         for stale in [&state, &lock] {
             let _ = fs::remove_file(stale);
         }
-        let mut command = self.command("postgres");
+        let mut command = server.command("postgres", &self.bin.join("postgres"));
         command
             .arg("-D")
             .arg(&data)

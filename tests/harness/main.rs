@@ -1,7 +1,9 @@
 //! The test harness itself.
 
-#[path = "support/mod.rs"]
+#[path = "../support/mod.rs"]
 mod support;
+
+mod mysql;
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -13,10 +15,6 @@ const LONG: Duration = Duration::from_secs(20);
 
 /// How each kind of cluster is started.
 type Start = fn(usize) -> Cluster;
-const SERVERS: [(&str, Start); 2] = [
-    ("postgres", Cluster::postgres),
-    ("mariadb", Cluster::mariadb),
-];
 
 fn insert(cluster: &Cluster, node: usize, id: u32) {
     cluster.sql(node, &format!("INSERT INTO item VALUES ({id})"));
@@ -176,73 +174,68 @@ fn sqlite_promotes() {
     promotes(Cluster::sqlite);
 }
 
-#[test]
-fn a_frozen_server_keeps_its_connections_and_answers_nothing_until_thawed() {
-    for (kind, start) in SERVERS {
-        let cluster = with_items(start, 1);
-        cluster.freeze(1);
-        let address = ("127.0.0.1", cluster.port(1));
+fn stands_still_while_frozen(start: Start) {
+    let cluster = with_items(start, 1);
+    cluster.freeze(1);
+    let address = ("127.0.0.1", cluster.port(1));
+    assert!(
+        TcpStream::connect(address).is_ok(),
+        "the kernel still accepts"
+    );
+    insert(&cluster, 0, 2);
+    cluster.wait_replicated();
+    std::thread::scope(|scope| {
+        let read = scope.spawn(|| ids(&cluster, 1));
         assert!(
-            TcpStream::connect(address).is_ok(),
-            "{kind}: the kernel still accepts"
+            !holds_within(SHORT, || read.is_finished()),
+            "a frozen server does not answer"
         );
-        insert(&cluster, 0, 2);
-        cluster.wait_replicated();
-        std::thread::scope(|scope| {
-            let read = scope.spawn(|| ids(&cluster, 1));
-            assert!(
-                !holds_within(SHORT, || read.is_finished()),
-                "{kind}: a frozen server does not answer"
-            );
-            cluster.thaw(1);
-            read.join().expect("the read succeeds after all");
-        });
-        cluster.wait_replicated();
-        assert_eq!(
-            ids(&cluster, 1),
-            "1 2",
-            "{kind}: a thawed replica catches up"
-        );
-    }
+        cluster.thaw(1);
+        read.join().expect("the read succeeds after all");
+    });
+    cluster.wait_replicated();
+    assert_eq!(ids(&cluster, 1), "1 2", "a thawed replica catches up");
+    cluster.freeze(1);
+    cluster.restart(1);
+    assert_eq!(
+        cluster.sql(1, "SELECT name FROM node_name"),
+        "n1",
+        "a frozen server can be restarted"
+    );
 }
 
 #[test]
-fn a_frozen_server_can_be_restarted() {
-    for (kind, start) in SERVERS {
-        let cluster = start(1);
-        cluster.freeze(1);
-        cluster.restart(1);
-        assert_eq!(
-            cluster.sql(1, "SELECT name FROM node_name"),
-            "n1",
-            "{kind}: it runs again"
-        );
-    }
+fn a_frozen_postgres_server_answers_nothing_until_thawed() {
+    stands_still_while_frozen(Cluster::postgres);
 }
 
 #[test]
-fn replicas_refuse_writes() {
-    for (kind, start, message) in [
-        (
-            "postgres",
-            Cluster::postgres as Start,
-            "read-only transaction",
-        ),
-        ("mariadb", Cluster::mariadb, "--read-only option"),
-    ] {
-        let cluster = with_items(start, 1);
-        cluster.sql(0, "GRANT ALL ON item TO app");
-        cluster.wait_replicated();
-        let refused = cluster
-            .try_app_sql(1, "INSERT INTO item VALUES (2)")
-            .expect_err("a replica is read-only");
-        assert!(refused.contains(message), "{kind}: {refused}");
-    }
+fn a_frozen_mariadb_server_answers_nothing_until_thawed() {
+    stands_still_while_frozen(Cluster::mariadb);
+}
+
+fn refuses_writes(start: Start, message: &str) {
+    let cluster = with_items(start, 1);
+    cluster.sql(0, "GRANT ALL ON item TO app");
+    cluster.wait_replicated();
+    let refused = cluster
+        .try_app_sql(1, "INSERT INTO item VALUES (2)")
+        .expect_err("a replica is read-only");
+    assert!(refused.contains(message), "{refused}");
 }
 
 #[test]
-fn a_writable_mariadb_replica_takes_writes_and_goes_on_replicating() {
-    let cluster = with_items(Cluster::mariadb, 1);
+fn postgres_replicas_refuse_writes() {
+    refuses_writes(Cluster::postgres, "read-only transaction");
+}
+
+#[test]
+fn mariadb_replicas_refuse_writes() {
+    refuses_writes(Cluster::mariadb, "--read-only option");
+}
+
+fn takes_writes_and_goes_on_replicating(start: Start) {
+    let cluster = with_items(start, 1);
     cluster.set_writable(1);
     cluster
         .try_app_sql(1, "INSERT INTO item VALUES (100)")
@@ -257,6 +250,11 @@ fn a_writable_mariadb_replica_takes_writes_and_goes_on_replicating() {
     insert(&cluster, 0, 3);
     cluster.wait_replicated();
     assert_eq!(ids(&cluster, 1), "1 2 3 100 101", "also after a restart");
+}
+
+#[test]
+fn a_writable_mariadb_replica_takes_writes_and_goes_on_replicating() {
+    takes_writes_and_goes_on_replicating(Cluster::mariadb);
 }
 
 #[test]
