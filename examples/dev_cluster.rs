@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example dev_cluster -- postgres 2` starts a primary with two replicas, prints the
 //! environment variables that point at them, and runs until Ctrl-C, which removes everything.
-//! `mariadb` instead of `postgres` does what it says.
+//! `mariadb` or `mysql` instead of `postgres` does what it says.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -12,13 +12,14 @@ use std::sync::mpsc;
 
 use support::Cluster;
 
-const USAGE: &str = "usage: cargo run --example dev_cluster -- postgres|mariadb [replicas]";
+const USAGE: &str = "usage: cargo run --example dev_cluster -- postgres|mariadb|mysql [replicas]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let start = match arguments.next().as_deref() {
         Some("postgres") => Cluster::postgres,
         Some("mariadb") => Cluster::mariadb,
+        Some("mysql") => Cluster::mysql,
         _ => return usage(),
     };
     let Ok(replicas) = arguments.next().as_deref().unwrap_or("1").parse() else {

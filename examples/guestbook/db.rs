@@ -68,6 +68,16 @@ pub trait Store: Send + Sync {
     fn sign(&self, entry: &Entry) -> Outcome<Vec<Step>>;
     fn read(&self, consistency: Consistency) -> Outcome<Reading>;
     fn nodes(&self) -> Vec<NodeStatus>;
+    fn rotate(&self, replica: &str, turn: Turn) -> Outcome<()>;
+}
+
+/// What becomes of a replica.
+#[derive(Debug, Clone, Copy)]
+pub enum Turn {
+    /// It gets no more reads.
+    Out,
+    /// It gets reads again.
+    In,
 }
 
 struct Routed<C: ReplicatedConnection> {
@@ -119,6 +129,13 @@ macro_rules! store {
 
             fn nodes(&self) -> Vec<NodeStatus> {
                 self.cluster.status().nodes
+            }
+
+            fn rotate(&self, replica: &str, turn: Turn) -> Outcome<()> {
+                Ok(match turn {
+                    Turn::Out => self.cluster.drain(replica),
+                    Turn::In => self.cluster.resume(replica),
+                }?)
             }
         }
     };

@@ -139,6 +139,16 @@ fn settings(view: &View) -> String {
         let lags = LAGS.map(|lag| button("lag", &lag.to_string(), &format!("{lag} s"), lag == now));
         html += &switch("Replicas are late by", &lags.concat());
     }
+    let nodes = view.app.database.store.nodes();
+    for replica in nodes.iter().filter(|node| node.role == Role::Replica) {
+        let name = escape(&replica.name);
+        let drained = replica.state == NodeState::Drained;
+        let turns = [
+            button("resume", &name, "answers", !drained),
+            button("drain", &name, "is drained", drained),
+        ];
+        html += &switch(&name, &turns.concat());
+    }
     html
 }
 
@@ -215,6 +225,7 @@ fn why(reason: &Reason) -> String {
         }
         Reason::Distributed => "A replica answers; the primary is spared.".into(),
         Reason::NoReplica => "No replica answers, so the primary does.".into(),
+        Reason::Lagging => "No replica is fresh enough, so the primary answers.".into(),
         other => escape(&other.to_string()),
     }
 }
@@ -249,8 +260,14 @@ fn when(time: Duration) -> String {
 fn ago(age: Duration) -> String {
     match age.as_secs() {
         0 => "just now".to_owned(),
-        seconds @ 1..60 => format!("{seconds} s ago"),
-        seconds => format!("{} min ago", seconds / 60),
+        _ => format!("{} ago", long(age)),
+    }
+}
+
+fn long(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds / 60),
     }
 }
 
@@ -310,18 +327,28 @@ fn node(node: &NodeStatus, latest: Option<&str>) -> String {
     } else {
         ""
     };
-    let state = match node.state {
-        NodeState::Up => String::new(),
-        state => format!(r#"<p class="state">{state}</p>"#),
+    let own = match (node.role, node.lag) {
+        (Role::Primary, _) => ("writes", node.writes.to_string()),
+        (Role::Replica, Some(lag)) => ("lag", format!("{:.1} s", lag.as_secs_f64())),
+        (Role::Replica, None) => ("lag", "-".to_owned()),
     };
-    let writes = match node.role {
-        Role::Primary => format!("<div><dt>writes</dt><dd>{}</dd></div>", node.writes),
-        Role::Replica => String::new(),
-    };
+    let numbers = [
+        ("reads", node.reads.to_string()),
+        own,
+        ("in use", node.in_flight.to_string()),
+    ];
+    let numbers =
+        numbers.map(|(what, number)| format!("<div><dt>{what}</dt><dd>{number}</dd></div>"));
+    let error = node.last_error.as_ref().map(|error| escape(error));
+    let error = error.map_or_else(String::new, |error| {
+        format!(r#"<p class="error">{error}</p>"#)
+    });
     format!(
-        r#"<div class="node {role}{latest}"><p class="name">{}</p>{state}<dl><div><dt>reads</dt><dd>{}</dd></div>{writes}</dl></div>"#,
+        r#"<div class="node {role}{latest}"><p class="name">{}</p><p class="state">{} for {}</p><dl>{}</dl>{error}</div>"#,
         escape(&node.name),
-        node.reads,
+        node.state,
+        long(node.state_since),
+        numbers.concat(),
         role = node.role
     )
 }

@@ -42,6 +42,7 @@ pub fn play(server: SocketAddr, delay: Delay) -> Outcome<()> {
     };
     browser.get("/")?;
     browser.refuses_what_is_wrong()?;
+    browser.drains_and_resumes()?;
     if delay == Delay::Chosen {
         browser.post("/settings", &format!("lag={LAG}"), 303)?;
     }
@@ -97,6 +98,21 @@ impl Browser {
             }
         }
         Ok(())
+    }
+
+    /// A replica that is taken out is shown so until it is taken in again.
+    fn drains_and_resumes(&mut self) -> Outcome<()> {
+        let page = self.get("/")?;
+        let button = page.split_once(r#"name="drain" value=""#);
+        let replica = button.and_then(|(_, rest)| rest.split_once('"'));
+        let (replica, _) = replica.ok_or("there is no replica to drain")?;
+        for (turn, is_drained) in [("drain", true), ("resume", false)] {
+            self.post("/settings", &format!("{turn}={replica}"), 303)?;
+            if self.get("/live")?.contains("drained for") != is_drained {
+                return Err(format!("{turn} {replica} is not shown").into());
+            }
+        }
+        self.post("/settings", "drain=nobody", 422).map(drop)
     }
 
     /// First the others see the entry, on a replica; at last the signer, too, is back on one.

@@ -14,7 +14,7 @@ use diesel_routed::{Consistency, Context};
 use serde::Deserialize;
 
 use crate::Outcome;
-use crate::db::{Database, Entry, Reading, Step};
+use crate::db::{Database, Entry, Reading, Step, Turn};
 use crate::journal::{self, Journal, Who};
 use crate::pages::{self, Draft, View};
 use crate::replicas::Replicas;
@@ -252,6 +252,9 @@ fn checked(name: &str, message: &str) -> Draft {
 struct Settings {
     lag: Option<u64>,
     reads: Option<String>,
+    /// The names of replicas.
+    drain: Option<String>,
+    resume: Option<String>,
 }
 
 async fn settings(
@@ -264,6 +267,12 @@ async fn settings(
             return (StatusCode::UNPROCESSABLE_ENTITY, "no such delay").into_response();
         }
         replicas.set_lag(Duration::from_secs(lag));
+    }
+    for (replica, turn) in [(settings.drain, Turn::Out), (settings.resume, Turn::In)] {
+        let turned = replica.map(|replica| app.database.store.rotate(&replica, turn));
+        if let Some(Err(error)) = turned {
+            return (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).into_response();
+        }
     }
     let consistency = match settings.reads.as_deref() {
         Some("own-writes") => Some(Consistency::Session),
