@@ -40,9 +40,7 @@ impl<C: ReplicatedConnection> Inner<C> {
     /// before all have answered, or were given the time to.
     pub(super) fn attend(self: &Arc<Self>, use_: Use) {
         if self.looked.load(Ordering::Acquire) {
-            if !self.is_monitored() {
-                self.refresh();
-            }
+            self.refresh();
             return;
         }
         if self.members().nodes.len() > 1 {
@@ -76,6 +74,10 @@ impl<C: ReplicatedConnection> Inner<C> {
             };
             members.primary().is_none_or(heard) || !members.replicas.iter().any(waits)
         };
+        // nearly always, and the bell has a lock that all readers would meet at
+        if settled() {
+            return;
+        }
         // the dial of its prober fails by then
         let deadline = Instant::now() + self.config.settings.connect_timeout + PROBE_TIMEOUT;
         self.common

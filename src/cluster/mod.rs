@@ -26,13 +26,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
-use self::config::RolesFrom;
-use self::config::ValidConfig;
 pub use self::config::{
     ClusterConfig, ClusterMode, ConfigError, Consistency, Fallback, ImplicitContext, Mode,
     NodeConfig, Role,
 };
 pub(crate) use self::config::{NodeSettings, Settings};
+use self::config::{RolesFrom, ValidConfig};
 #[cfg(feature = "postgres")]
 pub(crate) use self::config::{with_option, with_parameter};
 pub use self::connect::ConnectError;

@@ -5,6 +5,7 @@
 //! by then, by the age of its last good probe. It holds the cluster weakly, and ends with it.
 
 use std::collections::HashMap;
+use std::mem::{Discriminant, discriminant};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -30,6 +31,8 @@ const MOST_STUCK: usize = 3;
 const FIRST_SAMPLE: Duration = Duration::from_millis(300);
 /// How often it is told that something is not as it should be.
 const SUMMARY: Duration = Duration::from_secs(60);
+
+type States = Vec<(usize, Discriminant<NodeState>)>;
 
 /// Starts the thread.
 pub(super) fn start<C: ReplicatedConnection>(
@@ -147,15 +150,8 @@ impl<C: ReplicatedConnection> Monitor<C> {
     }
 
     /// Asks again at once where an answer makes that worth while.
-    fn follow_up(
-        &mut self,
-        cluster: &Inner<C>,
-        place: usize,
-        before: &[(usize, NodeState)],
-        now: Instant,
-    ) {
-        let after = states(cluster, now);
-        if !self.interval.is_zero() && kinds(before) != kinds(&after) {
+    fn follow_up(&mut self, cluster: &Inner<C>, place: usize, before: &States, now: Instant) {
+        if !self.interval.is_zero() && *before != states(cluster, now) {
             self.hurry(cluster, now);
         }
         if matches!(cluster.members().seat, Seat::Contested(..)) {
@@ -312,14 +308,10 @@ fn fell_silent<C: ReplicatedConnection>(node: &Node<C>, now: Instant) -> bool {
     true
 }
 
-fn states<C: ReplicatedConnection>(cluster: &Inner<C>, now: Instant) -> Vec<(usize, NodeState)> {
+/// The state of each node by its place, without details.
+fn states<C: ReplicatedConnection>(cluster: &Inner<C>, now: Instant) -> States {
+    let kind = |node: &Arc<Node<C>>| discriminant(&node.known().health.state(now));
     let members = cluster.members();
-    let state = |node: &Arc<Node<C>>| (node.place(), node.known().health.state(now));
-    members.nodes.iter().map(state).collect()
-}
-
-/// States without their details.
-fn kinds(states: &[(usize, NodeState)]) -> Vec<(usize, std::mem::Discriminant<NodeState>)> {
-    let kind = |(place, state): &(usize, NodeState)| (*place, std::mem::discriminant(state));
-    states.iter().map(kind).collect()
+    let states = members.nodes.iter().map(|node| (node.place(), kind(node)));
+    states.collect()
 }

@@ -92,11 +92,9 @@ impl<C: ReplicatedConnection> Leases<C> {
     /// Gives back what was opened on a node that is used as something else by now. What was set in
     /// a session is kept: no other connection may go on without it.
     pub(super) fn give_back_retired(&mut self) {
-        let retired =
-            |lease: &mut Lease<C>| lease.tenancy != Tenancy::Session && lease.is_retired();
-        drop(self.primary.take_if(retired));
+        drop(self.primary.take_if(Lease::is_to_be_replaced));
         for slot in &mut self.replicas {
-            drop(slot.lease.take_if(retired));
+            drop(slot.lease.take_if(Lease::is_to_be_replaced));
         }
     }
 

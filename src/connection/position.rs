@@ -109,8 +109,7 @@ pub(super) fn check_primary<C: ReplicatedConnection>(
         return Ok(());
     }
     cluster.check();
-    let retired = |lease: &mut Lease<C>| lease.tenancy != Tenancy::Session && lease.is_retired();
-    drop(slot.take_if(retired));
+    drop(slot.take_if(Lease::is_to_be_replaced));
     if !has_reached(slot, cluster, outfit, &position)? {
         context.void(cluster.place());
     }

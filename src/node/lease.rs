@@ -135,6 +135,12 @@ impl<C: ReplicatedConnection> Lease<C> {
         self.inner().term != present
     }
 
+    /// Tells whether another connection has to go on in its place, and may: what was set in a session
+    /// is nowhere else.
+    pub(crate) fn is_to_be_replaced(&mut self) -> bool {
+        self.tenancy != Tenancy::Session && self.is_retired()
+    }
+
     /// Notes that nobody else may get the connection.
     pub(crate) fn make_private(&mut self) {
         if self.tenancy == Tenancy::Clean {

@@ -1,6 +1,6 @@
 //! What the servers of a replicated database say of themselves.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
@@ -126,7 +126,14 @@ fn a_restart_is_another_run_of_the_same_server() {
     let cluster = cluster(1);
     let before = [0, 1].map(|node| probe(&cluster, node).identity);
     // the second in which a server started is all that MySQL tells
-    std::thread::sleep(Duration::from_millis(1100));
+    let second = || {
+        SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap()
+            .as_secs()
+    };
+    let probed = second();
+    wait_until("the next second", PATIENCE, || second() > probed);
     for (node, before) in before.iter().enumerate() {
         cluster.restart(node);
         let after = probe(&cluster, node).identity;
