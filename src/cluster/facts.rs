@@ -7,9 +7,9 @@ use super::Cluster;
 use super::lend::{Terms, Wanted};
 use super::members::Members;
 use crate::backend::ReplicatedConnection;
-use crate::context::Need;
+use crate::context::{Has, Need};
 use crate::decision::ReplicaFacts;
-use crate::node::{Era, Has, Known, News, Node, NodeState, Use};
+use crate::node::{Era, Known, News, Node, NodeState, Use};
 
 impl<C: ReplicatedConnection> Cluster<C> {
     /// Tells whether replicas may be asked, and meet these terms.
@@ -58,8 +58,8 @@ impl<C: ReplicatedConnection> Cluster<C> {
     /// one.
     ///
     /// A refusal proves nothing: it makes the nodes be probed, and is believed if the server says
-    /// so itself. Waits for a server that takes writes, up to `checkout_timeout`.
-    pub(crate) fn is_deposed(&self, node: &Node<C>) -> bool {
+    /// so itself. Waits for a server that takes writes, until `deadline`.
+    pub(crate) fn is_deposed(&self, node: &Node<C>, deadline: Instant) -> bool {
         self.0.wake();
         let asked = Instant::now();
         // the monitor makes one probe of many such questions
@@ -74,7 +74,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
             }
         };
         let bell = &self.0.common.bell;
-        bell.wait_for(self.0.deadline(), verdict).unwrap_or(false)
+        bell.wait_for(deadline, verdict).unwrap_or(false)
     }
 }
 

@@ -7,7 +7,7 @@ use super::members::{Members, Seat};
 use super::roles::{Part, Roles, Verdict, Voice, Witness};
 use super::{Inner, Role, RolesFrom, Terms};
 use crate::backend::ReplicatedConnection;
-use crate::context::{Ended, Need, Reached};
+use crate::context::{Has, Need};
 use crate::node::{
     Answer, Event, Evidence, Freshness, History, Life, Node, NodeState, Recorded, Source,
 };
@@ -197,21 +197,18 @@ impl<C: ReplicatedConnection> Inner<C> {
 
     /// Tells whether a server that was just asked misses nothing of what a context needs.
     pub(super) fn has(&self, report: &Report, need: &Need) -> bool {
-        let (ended, reached) = match need {
-            Need::Nothing => return true,
-            Need::Primary => return false,
-            Need::Writes { ended, reached } => (ended, reached),
-        };
         let Some(position) = &report.position else {
-            return false;
+            return *need == Need::Nothing;
         };
         let (standing, era) = {
             let history = &self.lore.lock().history;
             (history.compare(position), history.era())
         };
-        let includes = |ended: &Ended| ended.era == era && standing.includes(ended.at);
-        let covers = |reached: &Reached| position.covers(&reached.position) == Coverage::Yes;
-        ended.as_ref().is_none_or(includes) && reached.as_ref().is_none_or(covers)
+        let has = need.met_by(
+            |ended| ended.era == era && standing.includes(ended.at),
+            |own| position.covers(own),
+        );
+        has == Has::All
     }
 }
 

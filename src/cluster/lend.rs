@@ -8,9 +8,9 @@ use super::members::Members;
 use super::select::effective_weight;
 use super::{Candidate, Cluster, Inner, Role};
 use crate::backend::ReplicatedConnection;
-use crate::context::Need;
+use crate::context::{Has, Need};
 use crate::error::RoutedError;
-use crate::node::{Acquaintance, Denial, DialError, Has, Lease, Node, NodeState, Permit, Use};
+use crate::node::{Acquaintance, Denial, DialError, Lease, Node, NodeState, Permit, Use};
 use crate::report::ErrorClass;
 
 /// Whether a caller waits for a connection that another one holds, or for a node that is gone.
@@ -68,11 +68,14 @@ pub(crate) enum NoReplica {
 impl<C: ReplicatedConnection> Cluster<C> {
     /// Lends a connection to the primary.
     ///
-    /// One that is busy, gone or about to be replaced is waited for up to `checkout_timeout`, so
-    /// that a short failover is no error.
-    pub(crate) fn lend_primary(&self, wait: Wait) -> Result<Lease<C>, RoutedError> {
+    /// One that is busy, gone or about to be replaced is waited for until `deadline`, so that a
+    /// short failover is no error.
+    pub(crate) fn lend_primary(
+        &self,
+        wait: Wait,
+        deadline: Instant,
+    ) -> Result<Lease<C>, RoutedError> {
         self.0.attend(Use::Write);
-        let deadline = self.0.deadline();
         let mut first = None;
         loop {
             let members = self.0.members();
@@ -97,11 +100,11 @@ impl<C: ReplicatedConnection> Cluster<C> {
     }
 
     /// Admits one more read to the primary in place of a replica.
-    pub(crate) fn admit_fallback(&self) -> Result<Option<Permit>, RoutedError> {
+    pub(crate) fn admit_fallback(&self, deadline: Instant) -> Result<Option<Permit>, RoutedError> {
         if !self.has_replicas() {
             return Ok(None);
         }
-        match self.0.fallback.acquire(self.0.deadline()) {
+        match self.0.fallback.acquire(deadline) {
             Some(permit) => Ok(Some(permit)),
             None => Err(RoutedError::FallbackLimit {
                 node: self.primary_name(),
@@ -118,9 +121,9 @@ impl<C: ReplicatedConnection> Cluster<C> {
         wanted: Wanted<'_>,
         except: Option<usize>,
         wait: Wait,
+        deadline: Instant,
     ) -> Result<Lease<C>, NoReplica> {
         self.0.attend(Use::Read);
-        let deadline = self.0.deadline();
         let members = self.0.members();
         let mut failed: Vec<usize> = except.into_iter().collect();
         let mut behind = false;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::config::PROBE_TIMEOUT;
 use super::{Inner, monitor};
 use crate::backend::ReplicatedConnection;
-use crate::context::{Need, Replicas};
-use crate::node::{Has, News, Node, NodeState, Use};
+use crate::context::{Has, Need, Replicas};
+use crate::node::{News, Node, NodeState, Use};
 
 /// How long the first caller waits at most for replicas that are only just not known to be fresh.
 const FIRST_LOOK: Duration = Duration::from_millis(500);

@@ -225,10 +225,6 @@ impl<C: ReplicatedConnection> Inner<C> {
         drop(before);
         self.common.bell.ring();
     }
-
-    fn deadline(&self) -> Instant {
-        Instant::now() + self.config.settings.checkout_timeout
-    }
 }
 
 impl<C: ReplicatedConnection> Drop for Inner<C> {

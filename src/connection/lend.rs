@@ -1,17 +1,21 @@
 //! The node connections that a handle holds.
 
-use std::time::Instant;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use diesel::connection::{TransactionManager, TransactionManagerStatus};
 use diesel::result::QueryResult;
 
 use super::outfit::Outfit;
+use super::position::check_primary;
+use super::run::admission;
+use super::unit::Unit;
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{Cluster, NoReplica, Role, Wait, Wanted};
+use crate::cluster::{Cluster, Fallback, NoReplica, Role, Wait, Wanted};
 use crate::context::Need;
-use crate::decision::Transaction;
+use crate::decision::{Reason, Transaction};
 use crate::error::RoutedError;
-use crate::node::{Lease, Permit, Tenancy};
+use crate::node::{Lease, Node, Permit, Tenancy};
 
 /// How many replicas one statement tries before it goes to the primary.
 pub(super) const REPLICA_TRIES: usize = 2;
@@ -140,51 +144,126 @@ impl<C: ReplicatedConnection> Leases<C> {
     }
 }
 
-/// Borrows the primary into `slot`, unless it is there already.
-pub(super) fn open_primary<'a, C: ReplicatedConnection>(
-    slot: &'a mut Option<Lease<C>>,
-    cluster: &Cluster<C>,
-    outfit: &Outfit<C>,
-    wait: Wait,
-    admission: impl FnOnce() -> Result<Option<Permit>, RoutedError>,
-) -> QueryResult<&'a mut Lease<C>> {
-    if slot.is_none() {
-        let admission = admission()?;
-        let mut lease = cluster.lend_primary(wait)?;
-        lease.admission = admission;
-        outfit.put_on(&mut lease)?;
-        *slot = Some(lease);
+/// How long a statement may still wait for connections, whichever nodes it goes to; the time that
+/// the servers work on it does not count.
+#[derive(Debug, Default)]
+pub(super) struct Patience(Cell<Option<Duration>>);
+
+impl Patience {
+    /// Begins anew, for another statement.
+    pub(super) fn renew(&self) {
+        self.0.set(None);
     }
-    Ok(slot.as_mut().expect("was filled above"))
+
+    /// Waits for something until a deadline, which leaves `reserve` of all that there is, `most`,
+    /// to whatever is waited for next.
+    fn wait<R>(&self, most: Duration, reserve: Duration, f: impl FnOnce(Instant) -> R) -> R {
+        let began = Instant::now();
+        let left = self.0.get().unwrap_or(most);
+        let result = f(began + left.saturating_sub(reserve));
+        self.0.set(Some(left.saturating_sub(began.elapsed())));
+        result
+    }
 }
 
-/// Borrows a replica into `slot`, unless one is there already that may serve.
-pub(super) fn open_replica<'a, C: ReplicatedConnection>(
-    slot: &'a mut Option<Lease<C>>,
-    cluster: &Cluster<C>,
-    outfit: &Outfit<C>,
-    wanted: Wanted<'_>,
-    except: Option<usize>,
-    wait: Wait,
-) -> QueryResult<Result<&'a mut Lease<C>, NoReplica>> {
-    // a block inside this one may have gone on elsewhere
-    let elsewhere = |lease: &mut Lease<C>| match wanted {
-        Wanted::Only(only) => only != lease.node().place(),
-        Wanted::Fit(terms) => {
-            let admits = |limit| lease.node().admits(limit, Instant::now());
-            terms.limit.is_some_and(|limit| !admits(Some(limit)))
-                || terms.need != Need::Nothing && !cluster.has(lease.node().place(), &terms.need)
-        }
-        Wanted::Stale(_) => false,
-    };
-    drop(slot.take_if(elsewhere));
-    if slot.is_none() {
-        let mut lease = match cluster.lend_replica(wanted, except, wait) {
-            Ok(lease) => lease,
-            Err(none) => return Ok(Err(none)),
-        };
-        outfit.put_on(&mut lease)?;
-        *slot = Some(lease);
+/// Borrows node connections for a handle.
+pub(super) struct Borrower<'a, C: ReplicatedConnection> {
+    pub(super) cluster: &'a Cluster<C>,
+    pub(super) outfit: &'a Outfit<C>,
+    pub(super) patience: &'a Patience,
+}
+
+impl<C: ReplicatedConnection> Clone for Borrower<'_, C> {
+    fn clone(&self) -> Self {
+        *self
     }
-    Ok(Ok(slot.as_mut().expect("was filled above")))
+}
+
+impl<C: ReplicatedConnection> Copy for Borrower<'_, C> {}
+
+impl<C: ReplicatedConnection> Borrower<'_, C> {
+    /// Waits for something for as long as the statement still may.
+    pub(super) fn wait<R>(self, f: impl FnOnce(Instant) -> R) -> R {
+        let most = self.cluster.settings().checkout_timeout;
+        self.patience.wait(most, Duration::ZERO, f)
+    }
+
+    /// Waits for a replica: the last quarter is the primary's, where that can serve instead.
+    fn wait_for_replica<R>(self, f: impl FnOnce(Instant) -> R) -> R {
+        let most = self.cluster.settings().checkout_timeout;
+        let reserve = match self.cluster.settings().fallback {
+            Fallback::Error => Duration::ZERO,
+            Fallback::Primary { .. } | Fallback::Stale => most / 4,
+        };
+        self.patience.wait(most, reserve, f)
+    }
+
+    /// Tells whether another server takes the writes in place of one that has refused one.
+    pub(super) fn was_deposed(self, node: &Node<C>) -> bool {
+        self.wait(|deadline| self.cluster.is_deposed(node, deadline))
+    }
+
+    /// Borrows the primary into `slot` for a statement that comes for this reason, unless it is
+    /// there already.
+    pub(super) fn primary_for<'s>(
+        self,
+        slot: &'s mut Option<Lease<C>>,
+        unit: &mut Unit,
+        reason: &Reason,
+    ) -> QueryResult<&'s mut Lease<C>> {
+        if *reason == Reason::NotCaughtUp {
+            check_primary(slot, self, unit)?;
+        }
+        let admission = || admission(self, reason);
+        self.primary(slot, Wait::UntilCheckoutTimeout, admission)
+    }
+
+    /// Borrows the primary into `slot`, unless it is there already.
+    pub(super) fn primary(
+        self,
+        slot: &mut Option<Lease<C>>,
+        wait: Wait,
+        admission: impl FnOnce() -> Result<Option<Permit>, RoutedError>,
+    ) -> QueryResult<&mut Lease<C>> {
+        if slot.is_none() {
+            let admission = admission()?;
+            let mut lease = self.wait(|deadline| self.cluster.lend_primary(wait, deadline))?;
+            lease.admission = admission;
+            self.outfit.put_on(&mut lease)?;
+            *slot = Some(lease);
+        }
+        Ok(slot.as_mut().expect("was filled above"))
+    }
+
+    /// Borrows a replica into `slot`, unless one is there already that may serve.
+    pub(super) fn replica<'s>(
+        self,
+        slot: &'s mut Option<Lease<C>>,
+        wanted: Wanted<'_>,
+        except: Option<usize>,
+        wait: Wait,
+    ) -> QueryResult<Result<&'s mut Lease<C>, NoReplica>> {
+        // a block inside this one may have gone on elsewhere
+        let elsewhere = |lease: &mut Lease<C>| match wanted {
+            Wanted::Only(only) => only != lease.node().place(),
+            Wanted::Fit(terms) => {
+                let admits = |limit| lease.node().admits(limit, Instant::now());
+                let has = || self.cluster.has(lease.node().place(), &terms.need);
+                terms.limit.is_some_and(|limit| !admits(Some(limit)))
+                    || terms.need != Need::Nothing && !has()
+            }
+            Wanted::Stale(_) => false,
+        };
+        drop(slot.take_if(elsewhere));
+        if slot.is_none() {
+            let lend = |deadline| self.cluster.lend_replica(wanted, except, wait, deadline);
+            let mut lease = match self.wait_for_replica(lend) {
+                Ok(lease) => lease,
+                Err(none) => return Ok(Err(none)),
+            };
+            self.outfit.put_on(&mut lease)?;
+            *slot = Some(lease);
+        }
+        Ok(Ok(slot.as_mut().expect("was filled above")))
+    }
 }

@@ -5,19 +5,16 @@ use diesel::expression::QueryMetadata;
 use diesel::query_builder::{Query, QueryFragment, QueryId};
 use diesel::result::QueryResult;
 
-use super::lend::{Leases, Slot, open_primary, open_replica};
-use super::outfit::Outfit;
-use super::position::check_primary;
+use super::lend::{Borrower, Leases, Slot};
 use super::replay::{Peeked, Shared};
 use super::run::{
-    Next, admission, after_replica_error, check_fallback, fall_back, may_resend, note_loss,
-    spent_by,
+    Next, after_replica_error, check_fallback, fall_back, may_resend, note_loss, spent_by,
 };
 use super::settle::{mark_for, note_failure, note_success, occupy};
 use super::unit::Unit;
 use super::{Route, RoutedConnection, answered};
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{Cluster, Role, Wait};
+use crate::cluster::{Cluster, Role};
 use crate::decision::Reason;
 use crate::node::{Lease, Origin, Tenancy, Use};
 use crate::statement::{Form, Statement};
@@ -71,12 +68,14 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         // each try has a slot of its own: what a failed one has borrowed stays borrowed for as long
         // as the cursor that is returned, and is tidied by the next statement
         for slot in replicas {
-            let (wanted, cluster) = (rest.unit.wanted(&reason), rest.cluster);
-            let opened = open_replica(&mut slot.lease, cluster, rest.outfit, wanted, failed, wait)?;
+            let wanted = rest.unit.wanted(&reason);
+            let opened = rest
+                .borrower
+                .replica(&mut slot.lease, wanted, failed, wait)?;
             let lease = match opened {
                 Ok(lease) => lease,
                 Err(none) => {
-                    instead = fall_back(rest.cluster, none)?;
+                    instead = fall_back(rest.borrower.cluster, none)?;
                     break;
                 }
             };
@@ -85,14 +84,15 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             let error = match loaded.and_then(Peeked::new) {
                 Ok(cursor) => {
                     rest.unit.pin(origin.node.place());
-                    *rest.last_route = Some(read_by(rest.cluster, &origin, reason));
+                    *rest.last_route = Some(read_by(rest.borrower.cluster, &origin, reason));
                     return Ok(cursor);
                 }
                 Err(error) => error,
             };
             failed = Some(origin.node.place());
             slot.spent = spent_by::<C>(rest.unit, &error);
-            match after_replica_error(rest.cluster, rest.unit, &origin, statement, &error) {
+            match after_replica_error(rest.borrower.cluster, rest.unit, &origin, statement, &error)
+            {
                 Next::Return => return Err(error),
                 Next::OtherReplica => reason = Reason::Distributed,
                 Next::Primary(why) => {
@@ -101,7 +101,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 }
             }
         }
-        check_fallback(rest.cluster, &instead)?;
+        check_fallback(rest.borrower.cluster, &instead)?;
         rest.load::<B, _>(source, &statement.because_of(&instead), instead)
     }
 
@@ -122,8 +122,11 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             primary_lost,
             successor,
             unit: &mut self.unit,
-            cluster: &self.cluster,
-            outfit: &self.outfit,
+            borrower: Borrower {
+                cluster: &self.cluster,
+                outfit: &self.outfit,
+                patience: &self.patience,
+            },
             last_route: &mut self.last_route,
         };
         (replicas, rest)
@@ -136,8 +139,7 @@ struct Rest<'conn, C: ReplicatedConnection> {
     primary_lost: &'conn mut bool,
     successor: &'conn mut Option<Lease<C>>,
     unit: &'conn mut Unit,
-    cluster: &'conn Cluster<C>,
-    outfit: &'conn Outfit<C>,
+    borrower: Borrower<'conn, C>,
     last_route: &'conn mut Option<Route>,
 }
 
@@ -156,17 +158,14 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
     {
         let Self {
             primary,
-            cluster,
-            outfit,
+            borrower,
             primary_lost,
             unit,
             last_route,
             ..
         } = self;
-        if reason == Reason::NotCaughtUp {
-            check_primary(primary, cluster, outfit, unit)?;
-        }
-        let lease = lease_for(primary, cluster, outfit, &reason)?;
+        let cluster = borrower.cluster;
+        let lease = borrower.primary_for(primary, unit, &reason)?;
         let origin = lease.origin();
         let loaded = load_there::<C, B, T>(lease, unit, source, cluster, statement);
         *last_route = Some(answered_by(cluster, &origin, statement, reason));
@@ -192,14 +191,13 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         let Self {
             primary,
             successor,
-            cluster,
-            outfit,
+            borrower,
             primary_lost,
             unit,
             last_route,
         } = self;
-        let source = Shared::new(source);
-        let lease = lease_for(primary, cluster, outfit, &reason)?;
+        let (source, cluster) = (Shared::new(source), borrower.cluster);
+        let lease = borrower.primary_for(primary, unit, &reason)?;
         let (origin, tenancy) = (lease.origin(), lease.tenancy);
         let first = load_there::<C, B, _>(lease, unit, source.clone(), cluster, statement);
         *last_route = Some(answered_by(cluster, &origin, statement, reason.clone()));
@@ -209,12 +207,12 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         };
         *primary_lost = note_loss(&origin, unit, &error);
         let may = tenancy != Tenancy::Session && may_resend::<C>(unit, statement, &error);
-        if !may || !cluster.is_deposed(&origin.node) {
+        if !may || !borrower.was_deposed(&origin.node) {
             return Err(error);
         }
         // what the failed try has borrowed stays borrowed, and is closed by the next statement
         *primary_lost = true;
-        let lease = lease_for(successor, cluster, outfit, &reason)?;
+        let lease = borrower.primary_for(successor, unit, &reason)?;
         let origin = lease.origin();
         let second = load_there::<C, B, _>(lease, unit, source, cluster, statement);
         *last_route = Some(answered_by(cluster, &origin, statement, reason));
@@ -228,17 +226,6 @@ fn read_by<C: ReplicatedConnection>(
     reason: Reason,
 ) -> Route {
     answered(cluster, &origin.node, Role::Replica, reason, Use::Read)
-}
-
-/// Borrows the primary into `slot` for a statement that comes for this reason.
-fn lease_for<'conn, C: ReplicatedConnection>(
-    slot: &'conn mut Option<Lease<C>>,
-    cluster: &Cluster<C>,
-    outfit: &Outfit<C>,
-    reason: &Reason,
-) -> QueryResult<&'conn mut Lease<C>> {
-    let admission = || admission(cluster, reason);
-    open_primary(slot, cluster, outfit, Wait::UntilCheckoutTimeout, admission)
 }
 
 /// Loads from a connection to the primary, and settles what that leaves behind.

@@ -28,7 +28,7 @@ use diesel::query_builder::{QueryFragment, QueryId};
 use diesel::result::QueryResult;
 
 use self::facts::replica_facts;
-use self::lend::Leases;
+use self::lend::{Borrower, Leases, Patience};
 use self::outfit::Outfit;
 #[cfg(feature = "postgres")]
 pub use self::postgres::TransactionBuilder;
@@ -59,6 +59,7 @@ pub struct RoutedConnection<C: ReplicatedConnection> {
     leases: Leases<C>,
     unit: Unit,
     outfit: Outfit<C>,
+    patience: Patience,
     known: Known,
     /// The state of transactions while no node is open.
     status: TransactionManagerStatus,
@@ -90,6 +91,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
             cluster: self.clone(),
             leases: Leases::new(),
             outfit: Outfit::new(),
+            patience: Patience::default(),
             known: Known::default(),
             status: TransactionManagerStatus::default(),
             test_transaction: None,
@@ -274,6 +276,16 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         Ok(())
     }
 
+    /// What a statement is run with.
+    fn parts(&mut self) -> (&mut Leases<C>, &mut Unit, Borrower<'_, C>) {
+        let borrower = Borrower {
+            cluster: &self.cluster,
+            outfit: &self.outfit,
+            patience: &self.patience,
+        };
+        (&mut self.leases, &mut self.unit, borrower)
+    }
+
     fn touch(&mut self) {
         // the clock is read only for those who have such a block
         if self.unit.ambient.is_some() {
@@ -284,6 +296,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// Begins a statement: acts on what the last one has left behind, then decides.
     fn begin_statement(&mut self, statement: &Statement) -> QueryResult<Decision> {
         self.leases.tidy();
+        self.patience.renew();
         self.touch();
         match self.unit.in_transaction() {
             true => self.notice_ended_transaction(),

@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use diesel::result::QueryResult;
 
 use super::RoutedConnection;
-use super::lend::open_primary;
-use super::outfit::Outfit;
+use super::lend::Borrower;
 use super::unit::Unit;
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{Cluster, Wait};
+use crate::cluster::Wait;
 use crate::context::{Context, Need};
 use crate::node::{Lease, Tenancy};
 use crate::position::{Coverage, Position};
@@ -92,11 +91,10 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
 /// What no server has reached was invented, or is lost, and is waited for no longer.
 pub(super) fn check_primary<C: ReplicatedConnection>(
     slot: &mut Option<Lease<C>>,
-    cluster: &Cluster<C>,
-    outfit: &Outfit<C>,
+    borrower: Borrower<'_, C>,
     unit: &mut Unit,
 ) -> QueryResult<()> {
-    let context = unit.context();
+    let (cluster, context) = (borrower.cluster, unit.context());
     let position = match context.need_for(cluster.place(), Instant::now()) {
         // otherwise this process has written it there itself
         Need::Writes {
@@ -105,12 +103,12 @@ pub(super) fn check_primary<C: ReplicatedConnection>(
         } if reached.same_as.is_none() => reached.position,
         _ => return Ok(()),
     };
-    if has_reached(slot, cluster, outfit, &position)? {
+    if has_reached(slot, borrower, &position)? {
         return Ok(());
     }
     cluster.check();
     drop(slot.take_if(Lease::is_to_be_replaced));
-    if !has_reached(slot, cluster, outfit, &position)? {
+    if !has_reached(slot, borrower, &position)? {
         context.void(cluster.place());
     }
     Ok(())
@@ -118,13 +116,10 @@ pub(super) fn check_primary<C: ReplicatedConnection>(
 
 fn has_reached<C: ReplicatedConnection>(
     slot: &mut Option<Lease<C>>,
-    cluster: &Cluster<C>,
-    outfit: &Outfit<C>,
+    borrower: Borrower<'_, C>,
     position: &Position,
 ) -> QueryResult<bool> {
-    let lease = open_primary(slot, cluster, outfit, Wait::UntilCheckoutTimeout, || {
-        Ok(None)
-    })?;
+    let lease = borrower.primary(slot, Wait::UntilCheckoutTimeout, || Ok(None))?;
     let covers = |own: &Position| own.covers(position) == Coverage::Yes;
     if lease.node().known().covers(position) == Coverage::Yes {
         return Ok(true);

@@ -2,8 +2,7 @@
 
 use diesel::result::{Error, QueryResult};
 
-use super::lend::{REPLICA_TRIES, Spent, open_primary, open_replica};
-use super::position::check_primary;
+use super::lend::{Borrower, REPLICA_TRIES, Spent};
 use super::settle::{after_error, after_success, mark_for};
 use super::unit::Unit;
 use super::{RoutedConnection, answered};
@@ -61,25 +60,20 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// Borrows the primary on a connection that answers: one that has died in the pool would fail
     /// the read, where a replica can still serve it.
     fn open_proven_primary(&mut self) -> QueryResult<()> {
-        let Self {
-            leases,
-            cluster,
-            outfit,
-            ..
-        } = self;
+        let (leases, _, borrower) = self.parts();
         // the second one is new, or was pinged because of the first
         for _ in 0..2 {
             if leases.primary.is_some() {
                 return Ok(());
             }
-            let lease = open_primary(&mut leases.primary, cluster, outfit, Wait::No, || Ok(None))?;
+            let lease = borrower.primary(&mut leases.primary, Wait::No, || Ok(None))?;
             leases.primary_lost = lease.connection().ping().is_err();
             leases.tidy();
         }
         match leases.primary {
             Some(_) => Ok(()),
             None => Err(RoutedError::NoPrimary {
-                node: cluster.primary_name(),
+                node: borrower.cluster.primary_name(),
                 cause: "it takes connections, but answers nothing".to_owned(),
             }
             .into()),
@@ -160,7 +154,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         };
         let stateless = lease.tenancy != Tenancy::Session;
         let may = stateless && may_resend::<C>(&self.unit, statement, error);
-        may && self.cluster.is_deposed(&lease.origin().node)
+        let node = lease.origin().node;
+        may && self.parts().2.was_deposed(&node)
     }
 
     fn run_there<R>(
@@ -170,19 +165,9 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         mut f: impl FnMut(&mut C) -> QueryResult<R>,
     ) -> QueryResult<R> {
         self.leases.give_back_replicas();
-        let Self {
-            leases,
-            unit,
-            cluster,
-            outfit,
-            ..
-        } = self;
-        let admission = || admission(cluster, &reason);
-        if reason == Reason::NotCaughtUp {
-            check_primary(&mut leases.primary, cluster, outfit, unit)?;
-        }
-        let wait = Wait::UntilCheckoutTimeout;
-        let lease = open_primary(&mut leases.primary, cluster, outfit, wait, admission)?;
+        let (leases, unit, borrower) = self.parts();
+        let cluster = borrower.cluster;
+        let lease = borrower.primary_for(&mut leases.primary, unit, &reason)?;
         let origin = lease.origin();
         let mark = mark_for(cluster, unit, lease, statement);
         let result = lease.run(&mut f);
@@ -211,16 +196,10 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         reason: &Reason,
         except: Option<usize>,
     ) -> QueryResult<Result<Origin<C>, NoReplica>> {
-        let Self {
-            leases,
-            unit,
-            cluster,
-            outfit,
-            ..
-        } = self;
+        let (leases, unit, borrower) = self.parts();
         let wait = leases.wait();
         let slot = &mut leases.replicas[0].lease;
-        let opened = open_replica(slot, cluster, outfit, unit.wanted(reason), except, wait)?;
+        let opened = borrower.replica(slot, unit.wanted(reason), except, wait)?;
         Ok(opened.map(Lease::origin))
     }
 
@@ -272,13 +251,13 @@ pub(super) fn check_fallback<C: ReplicatedConnection>(
 
 /// The permit that a read needs to be on the primary in place of a replica.
 pub(super) fn admission<C: ReplicatedConnection>(
-    cluster: &Cluster<C>,
+    borrower: Borrower<'_, C>,
     reason: &Reason,
 ) -> Result<Option<Permit>, RoutedError> {
     match reason {
         Reason::NoReplica | Reason::Lagging => {
-            cluster.events().fell_back(reason);
-            cluster.admit_fallback()
+            borrower.cluster.events().fell_back(reason);
+            borrower.wait(|deadline| borrower.cluster.admit_fallback(deadline))
         }
         _ => Ok(None),
     }

@@ -9,12 +9,12 @@ use diesel::connection::{TransactionManager, TransactionManagerStatus};
 use diesel::result::{Error, QueryResult};
 
 use super::RoutedConnection;
-use super::lend::{Leases, REPLICA_TRIES, Spent, open_primary};
-use super::run::{admission, fall_back};
+use super::lend::{Leases, REPLICA_TRIES, Spent};
+use super::run::fall_back;
 use super::settle::same_evidence;
 use super::unit::Block;
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{ClusterMode, Role, Wait};
+use crate::cluster::{ClusterMode, Role};
 use crate::context::WriteMark;
 use crate::decision::{Reason, Transaction};
 use crate::error::RoutedError;
@@ -118,6 +118,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             return Err(RoutedError::ReadOnlyMode.into());
         }
         self.leases.tidy();
+        self.patience.renew();
         let result = self.begin_on_primary(Reason::Transaction, &mut begin);
         match result {
             // nothing was said yet: a connection that died in the pool is worth a second try
@@ -142,16 +143,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         begin: &mut impl FnMut(&mut C) -> QueryResult<()>,
     ) -> QueryResult<()> {
         self.leases.give_back_replicas();
-        let Self {
-            leases,
-            unit,
-            cluster,
-            outfit,
-            ..
-        } = self;
-        let admission = || admission(cluster, &reason);
-        let wait = Wait::UntilCheckoutTimeout;
-        let lease = open_primary(&mut leases.primary, cluster, outfit, wait, admission)?;
+        let (leases, unit, borrower) = self.parts();
+        let lease = borrower.primary_for(&mut leases.primary, unit, &reason)?;
         let origin = lease.origin();
         let result = lease.run(begin);
         let death = |error: &Error| C::class_of(error) == ErrorClass::Death;
@@ -161,7 +154,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             leases.primary_lost = !unit.raw_transaction;
             leases.tidy();
         }
-        self.unit.used_primary();
+        unit.used_primary();
         result
     }
 

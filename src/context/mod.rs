@@ -22,7 +22,7 @@ use self::carry::wall;
 pub(crate) use self::mark::WriteMark;
 use self::resumed::Resumed;
 pub use self::scope::Scope;
-pub(crate) use self::stickiness::{Ended, Need, Reached};
+pub(crate) use self::stickiness::{Has, Need};
 use self::stickiness::{Stickiness, Ticket};
 pub(crate) use self::token::ClusterTag;
 #[cfg(feature = "signed")]

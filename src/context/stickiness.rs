@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::node::Era;
-use crate::position::Position;
+use crate::position::{Coverage, Position};
 
 /// The right of one write to be seen by the reads that follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,6 +50,43 @@ pub(crate) enum Need {
         /// It must have applied this.
         reached: Option<Reached>,
     },
+}
+
+/// Whether a replica misses anything that a context needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Has {
+    All,
+    /// It had not when it was last asked; by now it may.
+    NotKnownToHave,
+    NotAll,
+}
+
+impl Need {
+    /// Tells whether a replica has all of this: which ended writes its data includes, and which
+    /// positions it covers, as far as it was asked.
+    pub(crate) fn met_by(
+        &self,
+        includes: impl Fn(&Ended) -> bool,
+        covers: impl Fn(&Position) -> Coverage,
+    ) -> Has {
+        let (ended, reached) = match self {
+            Self::Nothing => return Has::All,
+            Self::Primary => return Has::NotAll,
+            Self::Writes { ended, reached } => (ended, reached),
+        };
+        if !ended.as_ref().is_none_or(&includes) {
+            return Has::NotAll;
+        }
+        match reached {
+            None => Has::All,
+            Some(reached) if reached.same_as.as_ref().is_some_and(&includes) => Has::All,
+            Some(reached) => match covers(&reached.position) {
+                Coverage::Yes => Has::All,
+                Coverage::No => Has::NotKnownToHave,
+                Coverage::Incomparable => Has::NotAll,
+            },
+        }
+    }
 }
 
 /// A position to be reached.

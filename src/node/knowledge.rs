@@ -8,7 +8,7 @@ use super::health::{Change, Event, Failure, Health, Jitter, NodeState};
 use super::history::Era;
 use super::lease::Acquaintance;
 use super::prober::Numbers;
-use crate::context::{Ended, Need};
+use crate::context::{Has, Need};
 use crate::position::{Coverage, Position};
 use crate::report::{ErrorClass, Identity, Report};
 
@@ -36,15 +36,6 @@ pub(crate) struct Known {
 
 /// How long a server is not asked again for what it did not have yet.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
-
-/// Whether a replica misses anything that a context needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Has {
-    All,
-    /// It had not when it was last asked; by now it may.
-    NotKnownToHave,
-    NotAll,
-}
 
 impl Known {
     pub(super) fn new(health: Health) -> Self {
@@ -118,25 +109,10 @@ impl Known {
     /// Tells whether a replica misses nothing of what a context needs, in this era of the primary's
     /// history.
     pub(crate) fn has(&self, need: &Need, era: Era) -> Has {
-        let includes = |ended: &Ended| ended.era == era && self.health.includes(ended.at);
-        let (ended, reached) = match need {
-            Need::Nothing => return Has::All,
-            Need::Primary => return Has::NotAll,
-            Need::Writes { ended, reached } => (ended, reached),
-        };
-        if !ended.as_ref().is_none_or(includes) {
-            return Has::NotAll;
-        }
-        match reached {
-            None => Has::All,
-            Some(reached) if reached.same_as.as_ref().is_some_and(includes) => Has::All,
-            Some(reached) => match self.covers(&reached.position) {
-                Coverage::Yes => Has::All,
-                // it was asked a while ago
-                Coverage::No => Has::NotKnownToHave,
-                Coverage::Incomparable => Has::NotAll,
-            },
-        }
+        need.met_by(
+            |ended| ended.era == era && self.health.includes(ended.at),
+            |position| self.covers(position),
+        )
     }
 
     /// Tells whether it is so long ago that the server was asked that another answer may come.

@@ -32,7 +32,7 @@ pub(crate) use self::health::{Change, Event, Evidence, HealthSettings, Refusal, 
 use self::health::{Dialler, Health};
 pub(crate) use self::history::{Era, Freshness, History, Life, Recorded, Source};
 pub(crate) use self::hooks::Hooks;
-pub(crate) use self::knowledge::{Has, Known};
+pub(crate) use self::knowledge::Known;
 pub(crate) use self::lease::{Acquaintance, Lease, Origin, Tenancy};
 use self::manager::Releaser;
 pub(crate) use self::manager::{Fate, NodeConnection, NodeManager};

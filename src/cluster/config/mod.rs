@@ -232,7 +232,9 @@ impl ClusterConfig {
     /// Sets how long a statement may wait for a node's connection.
     ///
     /// Should be shorter than the timeout of the load balancer in front, so that users see an
-    /// error page and not a reset. Defaults to 5 s.
+    /// error page and not a reset. It is one for all that a statement waits for, from replica to
+    /// replica to the primary; the last quarter is kept for the primary, where that may answer in
+    /// place of replicas. The time in which servers work does not count. Defaults to 5 s.
     pub fn checkout_timeout(mut self, timeout: Duration) -> Self {
         self.settings.checkout_timeout = timeout;
         self

@@ -103,17 +103,38 @@ fn when_all_replicas_are_full_the_first_free_one_serves() {
 #[test]
 fn when_all_replicas_stay_full_the_primary_serves() {
     let cluster = cluster(1);
-    let pool = pool_of(2, sized(&cluster, 1, 1).checkout_timeout(A_MOMENT));
+    let pool = pool_of(2, sized(&cluster, 1, 1).checkout_timeout(4 * A_MOMENT));
     pool.get().unwrap().distributed(|conn| {
         assert_eq!(who(conn), "n1");
         let mut surplus = pool.get().unwrap();
         let (name, time) = timed(|| surplus.distributed(who));
         assert_eq!(name, "n0");
-        assert!(time >= A_MOMENT, "only after waiting, not after {time:?}");
+        let most = 3 * A_MOMENT;
+        assert!(time >= most, "only after waiting, not after {time:?}");
         assert_eq!(surplus.last_route().unwrap().reason, Reason::NoReplica);
     });
     let next = pool.get().unwrap().distributed(who);
     assert_eq!(next, "n1", "a full replica is no dead one");
+}
+
+#[test]
+fn a_read_waits_for_replica_and_primary_under_one_deadline() {
+    let cluster = cluster(1);
+    let all = Duration::from_secs(2);
+    let pool = pool_of(3, sized(&cluster, 1, 1).checkout_timeout(all));
+    let mut writer = pool.get().unwrap();
+    assert_eq!(who(&mut writer), "n0");
+    pool.get().unwrap().distributed(|conn| {
+        assert_eq!(who(conn), "n1");
+        let (result, time) = timed(|| pool.get().unwrap().distributed(read));
+        let error = RoutedError::downcast(&result.unwrap_err());
+        assert!(
+            matches!(error, Some(RoutedError::PoolTimeout { .. })),
+            "{error:?}"
+        );
+        let twice = all * 7 / 4;
+        assert!(time >= all && time < twice, "once, not {time:?}");
+    });
 }
 
 #[test]
