@@ -52,7 +52,7 @@ pub enum Reason {
     Stuck,
     /// This block reads from this replica.
     Pinned,
-    /// No replica is known to have what this context wrote.
+    /// No replica is known to have what this context wrote, and to be no older than what it read.
     NotCaughtUp,
     /// A replica was chosen.
     Distributed,
@@ -63,6 +63,9 @@ pub enum Reason {
     NoReplica,
     /// No replica is known to be as fresh as the block asks.
     Lagging,
+    /// On a replica a table, column, function or type is missing, which may only just have been
+    /// made.
+    SchemaLag,
 }
 
 impl fmt::Display for Reason {
@@ -80,11 +83,12 @@ impl fmt::Display for Reason {
             Self::PrimaryMode => "outside a block",
             Self::Stuck => "the block has used the primary",
             Self::Pinned => "the block's replica",
-            Self::NotCaughtUp => "replicas may miss an own write",
+            Self::NotCaughtUp => "replicas may be older than what the context knows",
             Self::Distributed => "distributed",
             Self::Stale => "the least stale replica",
             Self::NoReplica => "no replica answers",
             Self::Lagging => "no replica is fresh enough",
+            Self::SchemaLag => "missing on a replica",
         })
     }
 }

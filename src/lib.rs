@@ -157,8 +157,9 @@ pub use backend::ReplicatedConnection;
 #[cfg(feature = "memcached")]
 pub use cluster::SharedStatus;
 pub use cluster::{
-    Candidate, Cluster, ClusterConfig, ClusterMode, ClusterStatus, ConfigError, ConnectError,
-    Consistency, Fallback, ImplicitContext, Mode, NodeConfig, NodeStatus, Role, Select, Strategy,
+    Affinity, Candidate, Cluster, ClusterConfig, ClusterMode, ClusterStatus, ConfigError,
+    ConnectError, Consistency, Fallback, ImplicitContext, Mode, NodeConfig, NodeStatus, Role,
+    Select, Strategy,
 };
 #[cfg(feature = "postgres")]
 pub use connection::TransactionBuilder;

@@ -64,10 +64,29 @@ impl Identity {
         }
     }
 
+    /// A short form, which two servers or runs hardly ever share.
+    pub(crate) fn tag(&self) -> ServerTag {
+        let parts = [&self.system, &self.server, &self.run];
+        let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
+        ServerTag(fingerprint(bytes))
+    }
+
     /// Tells whether this is the same server, in whichever run.
     pub(crate) fn is_same_server(&self, other: &Self) -> bool {
         (&self.system, &self.server) == (&other.system, &other.server)
     }
+}
+
+/// Tells a server in its run from others, in every process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ServerTag(pub(crate) u64);
+
+/// A short form of a text that is the same in every process: FNV-1a of 64 bits, which nobody has to
+/// keep from colliding on purpose.
+pub(crate) fn fingerprint(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// Whether a server lets its sessions write.

@@ -54,6 +54,11 @@ impl<C: ReplicatedConnection> Cluster<C> {
             .is_some_and(|node| node.known().has(need, era) == Has::All)
     }
 
+    /// Has the nodes asked now, because a read waits for a replica.
+    pub(crate) fn ask_anew(&self, until: Instant) {
+        self.0.ask_anew(until);
+    }
+
     /// Tells whether another server takes the writes in place of this one, which has just refused
     /// one.
     ///

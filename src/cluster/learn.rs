@@ -7,7 +7,7 @@ use super::members::{Members, Seat};
 use super::roles::{Part, Roles, Verdict, Voice, Witness};
 use super::{Inner, Role, RolesFrom, Terms};
 use crate::backend::ReplicatedConnection;
-use crate::context::{Has, Need};
+use crate::context::{Has, Need, Who};
 use crate::node::{
     Answer, Event, Evidence, Freshness, History, Life, Node, NodeState, Recorded, Source,
 };
@@ -195,8 +195,9 @@ impl<C: ReplicatedConnection> Inner<C> {
             })
     }
 
-    /// Tells whether a server that was just asked misses nothing of what a context needs.
-    pub(super) fn has(&self, report: &Report, need: &Need) -> bool {
+    /// Tells whether a server that was just asked, behind the URL of `node` if it is known to be the
+    /// one that the probes have met, misses nothing of what a context needs.
+    pub(super) fn has(&self, report: &Report, node: Option<usize>, need: &Need) -> bool {
         let Some(position) = &report.position else {
             return *need == Need::Nothing;
         };
@@ -204,7 +205,12 @@ impl<C: ReplicatedConnection> Inner<C> {
             let history = &self.lore.lock().history;
             (history.compare(position), history.era())
         };
+        let who = Who {
+            node,
+            server: Some(report.identity.tag()),
+        };
         let has = need.met_by(
+            who,
             |ended| ended.era == era && standing.includes(ended.at),
             |own| position.covers(own),
         );

@@ -40,6 +40,16 @@ pub(crate) enum Wanted<'a> {
     Stale(&'a Terms),
 }
 
+impl Wanted<'_> {
+    /// The place of the node that serves if it can.
+    fn preferred(self) -> Option<usize> {
+        match self {
+            Wanted::Fit(terms) => terms.need.preferred(),
+            Wanted::Only(_) | Wanted::Stale(_) => None,
+        }
+    }
+}
+
 /// Why a connection is of no use although it is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unfit {
@@ -136,7 +146,8 @@ impl<C: ReplicatedConnection> Cluster<C> {
                     false => no_replica(&members),
                 });
             }
-            let (node, permit) = match self.pick(&open) {
+            let preferred = wanted.preferred();
+            let (node, permit) = match self.pick(&open, preferred) {
                 Pick::Taken(node, permit) => (node, permit),
                 Pick::Refused => {
                     return Err(NoReplica::Unable("the strategy chose none".to_owned()));
@@ -200,7 +211,8 @@ impl<C: ReplicatedConnection> Cluster<C> {
         if !known && !self.0.may_serve(&report, terms) {
             return Err(Unfit::Other);
         }
-        let has = self.0.has(&report, &terms.need);
+        let node = known.then_some(lease.node().place());
+        let has = self.0.has(&report, node, &terms.need);
         if known {
             // the next one need not ask
             lease.node().has_come(report, sent);
@@ -211,8 +223,15 @@ impl<C: ReplicatedConnection> Cluster<C> {
         }
     }
 
-    /// Takes a permit of the node that the strategy chooses among those with a free one.
-    fn pick<'a>(&self, open: &[&'a Arc<Node<C>>]) -> Pick<'a, C> {
+    /// Takes a permit of the node that is preferred, or else that the strategy chooses, among those
+    /// with a free one.
+    fn pick<'a>(&self, open: &[&'a Arc<Node<C>>], preferred: Option<usize>) -> Pick<'a, C> {
+        let preferred = open.iter().find(|node| Some(node.place()) == preferred);
+        if let Some((node, permit)) =
+            preferred.and_then(|node| Some((node, node.permits().try_acquire()?)))
+        {
+            return Pick::Taken(node, permit);
+        }
         let now = Instant::now();
         let max_lag = self.settings().max_lag;
         let mut left = open.to_vec();

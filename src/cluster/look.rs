@@ -112,6 +112,22 @@ impl<C: ReplicatedConnection> Inner<C> {
         self.members().nodes.iter().all(answered)
     }
 
+    /// Has every node asked now, and waits until the primary has answered and a replica, or for as
+    /// long as it is worth while.
+    pub(super) fn ask_anew(self: &Arc<Self>, until: Instant) {
+        self.wake();
+        let asked = Instant::now();
+        // the monitor makes one probe of many such questions
+        let _ = self.common.news.send(News::Awaited);
+        let heard = |node: &Arc<Node<C>>| node.known().asked.is_some_and(|sent| sent >= asked);
+        let answered = || {
+            let members = self.members();
+            let primary = members.primary().is_none_or(heard);
+            (primary && members.replicas.iter().any(heard)).then_some(())
+        };
+        self.common.bell.wait_for(until, answered);
+    }
+
     /// Tells whether the nodes are probed regularly.
     pub(super) fn is_monitored(&self) -> bool {
         !self.config.settings.check_interval.is_zero() && self.inbox.lock().is_none()

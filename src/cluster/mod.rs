@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 
 pub use self::config::{
-    ClusterConfig, ClusterMode, ConfigError, Consistency, Fallback, ImplicitContext, Mode,
-    NodeConfig, Role,
+    Affinity, ClusterConfig, ClusterMode, ConfigError, Consistency, Fallback, ImplicitContext,
+    Mode, NodeConfig, Role,
 };
 pub(crate) use self::config::{NodeSettings, Settings};
 use self::config::{RolesFrom, ValidConfig};
@@ -45,7 +45,7 @@ pub use self::select::{Candidate, Select, Strategy};
 pub use self::shared_status::SharedStatus;
 pub use self::status::{ClusterStatus, NodeStatus};
 use crate::backend::ReplicatedConnection;
-use crate::context::{ClusterId, ClusterTag, Place};
+use crate::context::{ClusterId, ClusterTag, Ended, Place};
 use crate::event::Events;
 use crate::node::{Acquaintance, Common, Era, Hooks, Lease, News, Node, Permits, Timing};
 use crate::statement::{Dialect, Learned, Rules, UnknownFunctions};
@@ -200,6 +200,12 @@ impl<C: ReplicatedConnection> Cluster<C> {
         // asked afterwards: a node is retired before another one's era begins
         let known = lease.acquaintance == Acquaintance::Known && !lease.is_retired();
         (era != Era::default() && known).then_some(era)
+    }
+
+    /// An instant in the primary's history; `None` if there is none.
+    pub(crate) fn instant(&self, at: Instant, until: Instant) -> Option<Ended> {
+        let era = self.0.era();
+        (era != Era::default()).then(|| Ended::new(at, era, until))
     }
 
     /// The name of the primary, or of what was meant to be it.

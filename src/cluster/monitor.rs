@@ -25,6 +25,9 @@ const FAST: Duration = Duration::from_millis(250);
 const WHILE: Duration = Duration::from_secs(30);
 /// The shortest time from one probe of a node to the next.
 const BREATH: Duration = Duration::from_millis(50);
+
+/// The same while reads wait for a replica to catch up.
+const SHORT_BREATH: Duration = Duration::from_millis(10);
 /// How many probers of a node may be stuck before no more are started.
 const MOST_STUCK: usize = 3;
 /// How long replicas wait for the first sample of the primary, without which theirs say nothing.
@@ -117,7 +120,8 @@ impl<C: ReplicatedConnection> Monitor<C> {
             }
             News::Alarm if self.interval.is_zero() => {}
             News::Alarm => self.hurry(&cluster, now),
-            News::Check => self.soon(&cluster, now, |_| true),
+            News::Check => self.soon(&cluster, now, BREATH, |_| true),
+            News::Awaited => self.soon(&cluster, now, SHORT_BREATH, |_| true),
             News::Members | News::Stop => {}
         }
     }
@@ -156,19 +160,21 @@ impl<C: ReplicatedConnection> Monitor<C> {
         }
         if matches!(cluster.members().seat, Seat::Contested(..)) {
             // the next answers may decide
-            self.soon(cluster, now, |_| true);
+            self.soon(cluster, now, BREATH, |_| true);
         }
         let is_primary = cluster.members().seat == Seat::Taken(place);
         let unsure = |node: &Node<C>| node.known().health.state(now) == NodeState::Unknown;
         if is_primary {
             // their positions say something now
-            self.soon(cluster, now, |node| node.place() != place && unsure(node));
+            self.soon(cluster, now, BREATH, |node| {
+                node.place() != place && unsure(node)
+            });
         } else if cluster
             .members()
             .find(place)
             .is_some_and(|node| unsure(node))
         {
-            self.soon(cluster, now, |node| {
+            self.soon(cluster, now, BREATH, |node| {
                 cluster.members().seat == Seat::Taken(node.place())
             });
         }
@@ -177,14 +183,20 @@ impl<C: ReplicatedConnection> Monitor<C> {
     /// Probes more often for a while.
     fn hurry(&mut self, cluster: &Inner<C>, now: Instant) {
         self.fast_until = now + WHILE;
-        self.soon(cluster, now, |_| true);
+        self.soon(cluster, now, BREATH, |_| true);
     }
 
     /// Probes those nodes as soon as they have taken a breath.
-    fn soon(&mut self, cluster: &Inner<C>, now: Instant, which: impl Fn(&Node<C>) -> bool) {
+    fn soon(
+        &mut self,
+        cluster: &Inner<C>,
+        now: Instant,
+        breath: Duration,
+        which: impl Fn(&Node<C>) -> bool,
+    ) {
         for node in cluster.members().nodes.iter().filter(|node| which(node)) {
             if let Some(desk) = self.desks.get_mut(&node.place()) {
-                let earliest = desk.asked.map_or(now, |asked| now.max(asked + BREATH));
+                let earliest = desk.asked.map_or(now, |asked| now.max(asked + breath));
                 desk.next = Some(desk.next.map_or(earliest, |next| next.min(earliest)));
             }
         }

@@ -49,7 +49,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     ) -> R {
         let ambient = self.unit.ambient.as_ref().map(|ambient| &ambient.block);
         let around = self.unit.block.as_ref().or(ambient);
-        let block = Block::nested(around, consistency);
+        let affinity = self.cluster.settings().affinity;
+        let block = Block::nested(around, consistency, affinity);
         let outer = self.unit.block.replace(block);
         f(&mut *Scope::new(self, Saved::Block(outer)).conn)
     }
@@ -178,7 +179,10 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 let inner = std::mem::replace(&mut self.unit.block, outer);
                 match (self.unit.block_mut(), inner) {
                     (Some(outer), Some(inner)) => outer.absorb(inner),
-                    _ => self.end_of_block(),
+                    (_, inner) => {
+                        self.note_seen(inner.and_then(|block| block.pin));
+                        self.end_of_block();
+                    }
                 }
             }
         }

@@ -8,7 +8,8 @@ use diesel::result::QueryResult;
 use super::lend::{Borrower, Leases, Slot};
 use super::replay::{Peeked, Shared};
 use super::run::{
-    Next, after_replica_error, check_fallback, fall_back, may_resend, note_loss, spent_by,
+    Next, after_replica_error, answer_of, check_fallback, fall_back, may_resend, note_loss,
+    spent_by,
 };
 use super::settle::{mark_for, note_failure, note_success, occupy};
 use super::unit::Unit;
@@ -63,7 +64,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         C::Backend: QueryMetadata<T::SqlType>,
     {
         let (source, wait) = (Shared::new(source), self.leases.wait());
-        let (mut instead, mut failed) = (Reason::NoReplica, None);
+        let (mut instead, mut failed, mut first) = (Reason::NoReplica, None, None);
         let (replicas, rest) = self.split();
         // each try has a slot of its own: what a failed one has borrowed stays borrowed for as long
         // as the cursor that is returned, and is tidied by the next statement
@@ -96,13 +97,14 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 Next::Return => return Err(error),
                 Next::OtherReplica => reason = Reason::Distributed,
                 Next::Primary(why) => {
-                    instead = why;
+                    (instead, first) = (why, Some(error));
                     break;
                 }
             }
         }
         check_fallback(rest.borrower.cluster, &instead)?;
-        rest.load::<B, _>(source, &statement.because_of(&instead), instead)
+        let loaded = rest.load::<B, _>(source, &statement.because_of(&instead), instead.clone());
+        loaded.map_err(|error| answer_of::<C>(&instead, first, error))
     }
 
     fn rest(&mut self) -> Rest<'_, C> {

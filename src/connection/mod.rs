@@ -1,6 +1,7 @@
 //! The connection that the user holds: statement -> decide -> choose -> delegate.
 
 mod blocks;
+mod catch_up;
 mod facts;
 mod forward;
 mod lend;
@@ -37,7 +38,7 @@ pub use self::transaction::RoutedTransactionManager;
 use self::transaction::TestTransaction;
 use self::unit::{Ambient, Unit};
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{Cluster, ClusterMode, ImplicitContext, Mode, Role};
+use crate::cluster::{Affinity, Cluster, ClusterMode, ImplicitContext, Mode, Role};
 use crate::context::Context;
 use crate::decision::{self, Decision, Demand, Facts, Reason, Transaction};
 use crate::error::RoutedError;
@@ -105,7 +106,7 @@ fn new_unit<C: ReplicatedConnection>(cluster: &Cluster<C>) -> Unit {
     let settings = cluster.settings();
     Unit::new(match settings.default_mode {
         Mode::Primary => None,
-        Mode::Distributed => Some(Ambient::new(settings.consistency)),
+        Mode::Distributed => Some(Ambient::new(settings.consistency, settings.affinity)),
     })
 }
 
@@ -300,14 +301,19 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         self.touch();
         match self.unit.in_transaction() {
             true => self.notice_ended_transaction(),
-            false => self.leases.give_back_retired(),
+            false => {
+                self.leases.give_back_retired();
+                if self.unit.affinity() == Affinity::Query {
+                    self.leases.give_back_replicas();
+                }
+            }
         }
         let decision = self.decide(statement);
         if self.unit.transaction_lost && self.unit.is_closed_by(statement) {
             // it was told now that nothing is left to commit
             self.unit.close_raw_transaction();
         }
-        let decision = decision?;
+        let decision = self.catch_up(statement, decision?)?;
         let decision = self.prefer_stale(decision);
         run::check_fallback(&self.cluster, &decision.reason)?;
         self.prefer_primary(decision)
@@ -326,6 +332,9 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 lease.tenancy = Tenancy::Session;
             }
         }
+        let ambient = self.unit.ambient.as_mut();
+        let pin = ambient.and_then(|ambient| ambient.block.pin.take());
+        self.note_seen(pin);
         self.read_position_for_tokens();
         self.leases.tidy();
         self.leases = Leases::new();

@@ -63,7 +63,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let now = Instant::now();
         let waits = |context: &Context| {
             let need = context.need_for(place, now);
-            matches!(need, Need::Writes { ended: Some(_), .. } | Need::Primary)
+            matches!(need, Need::Data { ended: Some(_), .. } | Need::Primary)
         };
         if !self.cluster.has_replicas() || !contexts.iter().any(waits) {
             return;
@@ -97,7 +97,7 @@ pub(super) fn check_primary<C: ReplicatedConnection>(
     let (cluster, context) = (borrower.cluster, unit.context());
     let position = match context.need_for(cluster.place(), Instant::now()) {
         // otherwise this process has written it there itself
-        Need::Writes {
+        Need::Data {
             reached: Some(reached),
             ..
         } if reached.same_as.is_none() => reached.position,

@@ -87,6 +87,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         mut f: impl FnMut(&mut C) -> QueryResult<R>,
     ) -> QueryResult<R> {
         let (mut instead, mut failed) = (Reason::NoReplica, None);
+        let mut first = None;
         for _ in 0..REPLICA_TRIES {
             let origin = match self.open_replica(&reason, failed)? {
                 Ok(origin) => origin,
@@ -119,14 +120,15 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 Next::Return => return Err(error),
                 Next::OtherReplica => reason = Reason::Distributed,
                 Next::Primary(why) => {
-                    instead = why;
+                    (instead, first) = (why, Some(error));
                     break;
                 }
             }
             self.leases.tidy();
         }
         check_fallback(&self.cluster, &instead)?;
-        self.run_on_primary(&statement.because_of(&instead), instead, f)
+        let result = self.run_on_primary(&statement.because_of(&instead), instead.clone(), f);
+        result.map_err(|error| answer_of::<C>(&instead, first, error))
     }
 
     /// Runs a statement on the primary, where the replicas leave it.
@@ -297,6 +299,11 @@ pub(super) fn after_replica_error<C: ReplicatedConnection>(
             None => Next::OtherReplica,
         };
     }
+    if class == ErrorClass::Schema {
+        // whether it has the primary's present schema only the primary could tell
+        cluster.events().retried(origin.node.name(), class);
+        return Next::Primary(Reason::SchemaLag);
+    }
     if class != ErrorClass::Role {
         return Next::Return;
     }
@@ -304,6 +311,20 @@ pub(super) fn after_replica_error<C: ReplicatedConnection>(
         cluster.events().refused(statement.describe());
     }
     Next::Primary(Reason::ReadOnlyRefused)
+}
+
+/// What a read has failed with that failed on a replica first, and then on the primary: what is
+/// missing on a replica is missing as long as the primary does not say otherwise.
+pub(super) fn answer_of<C: ReplicatedConnection>(
+    why: &Reason,
+    on_replica: Option<Error>,
+    on_primary: Error,
+) -> Error {
+    let silent = C::class_of(&on_primary) == ErrorClass::Death;
+    match on_replica {
+        Some(error) if silent && *why == Reason::SchemaLag => error,
+        _ => on_primary,
+    }
 }
 
 /// Tells the primary's node of a lost connection, and whether the handle may open another one.
@@ -327,7 +348,7 @@ pub(super) fn spent_by<C: ReplicatedConnection>(unit: &Unit, error: &Error) -> S
     }
     match C::class_of(error) {
         ErrorClass::Death => Spent::Lost,
-        ErrorClass::Role | ErrorClass::Conflict => Spent::GiveBack,
+        ErrorClass::Role | ErrorClass::Conflict | ErrorClass::Schema => Spent::GiveBack,
         _ => Spent::No,
     }
 }

@@ -189,8 +189,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     fn target_of_reads(&mut self) -> QueryResult<(Role, Reason)> {
         let block = self.unit.block.clone();
         if block.is_none() && self.unit.ambient.is_none() {
-            let consistency = self.cluster.settings().consistency;
-            self.unit.block = Some(Block::new(consistency));
+            let settings = self.cluster.settings();
+            self.unit.block = Some(Block::new(settings.consistency, settings.affinity));
         }
         let decision = self.begin_statement(&Statement::read());
         self.unit.block = block;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Consistency, Terms};
+use crate::cluster::{Affinity, Consistency, Terms};
 use crate::context::{Context, Need, Place, WriteMark};
 use crate::decision::{BlockFacts, PinFacts, Transaction};
 use crate::statement::{Statement, TransactionEffect};
@@ -19,6 +19,7 @@ pub(super) enum Marking {
 #[derive(Debug, Clone)]
 pub(super) struct Block {
     pub(super) consistency: Consistency,
+    pub(super) affinity: Affinity,
     pub(super) used_primary: bool,
     pub(super) pin: Option<Pin>,
 }
@@ -34,9 +35,10 @@ pub(super) struct Pin {
 }
 
 impl Block {
-    pub(super) fn new(consistency: Consistency) -> Self {
+    pub(super) fn new(consistency: Consistency, affinity: Affinity) -> Self {
         Self {
             consistency,
+            affinity,
             used_primary: false,
             pin: None,
         }
@@ -45,9 +47,13 @@ impl Block {
     /// A block inside this one goes on where this one is, so that it sees nothing older.
     ///
     /// `Eventual` asks for less and starts anew.
-    pub(super) fn nested(outer: Option<&Self>, consistency: Consistency) -> Self {
+    pub(super) fn nested(
+        outer: Option<&Self>,
+        consistency: Consistency,
+        affinity: Affinity,
+    ) -> Self {
         match (outer, consistency) {
-            (None, _) | (_, Consistency::Eventual) => Self::new(consistency),
+            (None, _) | (_, Consistency::Eventual) => Self::new(consistency, affinity),
             (Some(outer), _) => Self {
                 consistency,
                 ..outer.clone()
@@ -59,6 +65,11 @@ impl Block {
     pub(super) fn absorb(&mut self, inner: Self) {
         self.used_primary |= inner.used_primary;
         self.pin = self.pin.take().or(inner.pin);
+    }
+
+    /// Tells whether all its reads go to the replica that answers the first.
+    fn is_pinned(&self) -> bool {
+        self.affinity == Affinity::Block
     }
 
     pub(super) fn facts(&self, pin: PinFacts) -> BlockFacts {
@@ -78,9 +89,9 @@ pub(super) struct Ambient {
 }
 
 impl Ambient {
-    pub(super) fn new(consistency: Consistency) -> Self {
+    pub(super) fn new(consistency: Consistency, affinity: Affinity) -> Self {
         Self {
-            block: Block::new(consistency),
+            block: Block::new(consistency, affinity),
             last_statement: Instant::now(),
         }
     }
@@ -146,7 +157,12 @@ impl Unit {
         let in_transaction = self.in_transaction();
         if let Some(ambient) = &mut self.ambient {
             if !in_transaction && now.duration_since(ambient.last_statement) > sticky_for {
-                ambient.block = Block::new(ambient.block.consistency);
+                let Block {
+                    consistency,
+                    affinity,
+                    ..
+                } = ambient.block;
+                ambient.block = Block::new(consistency, affinity);
             }
             ambient.last_statement = now;
         }
@@ -163,7 +179,11 @@ impl Unit {
     pub(super) fn look(&mut self, cluster: &Place) {
         let context = self.context();
         let epoch = context.epoch();
-        let need = context.need_for(cluster, Instant::now());
+        let now = Instant::now();
+        let need = match self.affinity() {
+            Affinity::Block => context.demand_for(cluster, now),
+            Affinity::Query => context.need_for(cluster, now),
+        };
         let asks_for_nothing = self.goes_on_anywhere();
         self.seen = Some((
             context,
@@ -186,6 +206,11 @@ impl Unit {
     /// The place of the replica that the block reads from.
     pub(super) fn pinned(&self) -> Option<usize> {
         Some(self.block()?.pin.as_ref()?.node)
+    }
+
+    /// Whether the reads of the block stay on one replica.
+    pub(super) fn affinity(&self) -> Affinity {
+        self.block().map_or(Affinity::Block, |block| block.affinity)
     }
 
     /// How old the data may be that the block reads, if it says so.
@@ -220,7 +245,7 @@ impl Unit {
     /// Notes the replica that has answered a read of the block.
     pub(super) fn pin(&mut self, node: usize) {
         let seen = self.seen.take();
-        if let Some(block) = self.block_mut() {
+        if let Some(block) = self.block_mut().filter(|block| block.is_pinned()) {
             if let (None, Some((context, epoch))) = (&block.pin, seen) {
                 block.pin = Some(Pin {
                     node,

@@ -4,6 +4,7 @@ mod carry;
 mod mark;
 mod resumed;
 mod scope;
+mod seen;
 mod stickiness;
 pub(crate) mod token;
 
@@ -22,7 +23,8 @@ use self::carry::wall;
 pub(crate) use self::mark::WriteMark;
 use self::resumed::Resumed;
 pub use self::scope::Scope;
-pub(crate) use self::stickiness::{Has, Need};
+pub(crate) use self::seen::{Floor, Seen, Who};
+pub(crate) use self::stickiness::{Ended, Has, Need};
 use self::stickiness::{Stickiness, Ticket};
 pub(crate) use self::token::ClusterTag;
 #[cfg(feature = "signed")]
@@ -100,6 +102,8 @@ impl RefUnwindSafe for Inner {}
 #[derive(Debug)]
 struct Marks {
     stickiness: Stickiness,
+    /// What was read last.
+    seen: Option<Seen>,
     place: Place,
     /// The marks that running writes have in contexts around this one, which was left meanwhile.
     outer: BTreeMap<Ticket, Vec<WriteMark>>,
@@ -109,6 +113,7 @@ impl Marks {
     fn new(stickiness: Stickiness, place: &Place) -> Self {
         Self {
             stickiness,
+            seen: None,
             place: place.clone(),
             outer: BTreeMap::new(),
         }
@@ -295,10 +300,17 @@ impl Context {
         // copied first: never two of these locks at once
         let copy = |marks: &Marks| {
             let sticky = marks.stickiness.is_sticky(now);
-            sticky.then(|| (marks.stickiness.clone(), marks.place.clone()))
+            let stickiness = sticky.then(|| marks.stickiness.clone());
+            (stickiness, marks.seen.clone(), marks.place.clone())
         };
-        let taken: Vec<_> = inner.0.marks.lock().values().filter_map(copy).collect();
-        for (stickiness, place) in taken {
+        let taken: Vec<_> = inner.0.marks.lock().values().map(copy).collect();
+        for (stickiness, seen, place) in taken {
+            if let Some(seen) = seen {
+                self.saw(&place, seen);
+            }
+            let Some(stickiness) = stickiness else {
+                continue;
+            };
             self.change(&place, |outer| outer.absorb(&stickiness));
             for (ticket, era) in stickiness.running() {
                 inner.bequeath(ticket, self.begin_write(&place, era));

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::seen::{Seen, Who};
 use crate::node::Era;
 use crate::position::{Coverage, Position};
 
@@ -36,29 +37,41 @@ pub(crate) struct Ended {
     until: Instant,
 }
 
+impl Ended {
+    pub(crate) fn new(at: Instant, era: Era, until: Instant) -> Self {
+        Self { at, era, until }
+    }
+}
+
 /// What a replica must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives as long as a block, in one place"
+)]
 pub(crate) enum Need {
     /// Nothing was written that it could miss.
     Nothing,
     /// More than can be told of a replica: a write still runs, or only time will tell.
     Primary,
     /// All of these.
-    Writes {
+    Data {
         /// It must include this write.
         ended: Option<Ended>,
         /// It must have applied this.
         reached: Option<Reached>,
+        /// It must show nothing older than this.
+        seen: Option<Seen>,
     },
 }
 
-/// Whether a replica misses anything that a context needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whether a replica misses anything that a context needs; from the worst to the best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Has {
-    All,
+    NotAll,
     /// It had not when it was last asked; by now it may.
     NotKnownToHave,
-    NotAll,
+    All,
 }
 
 impl Need {
@@ -66,25 +79,66 @@ impl Need {
     /// positions it covers, as far as it was asked.
     pub(crate) fn met_by(
         &self,
+        who: Who,
         includes: impl Fn(&Ended) -> bool,
         covers: impl Fn(&Position) -> Coverage,
     ) -> Has {
-        let (ended, reached) = match self {
+        let (ended, reached, seen) = match self {
             Self::Nothing => return Has::All,
             Self::Primary => return Has::NotAll,
-            Self::Writes { ended, reached } => (ended, reached),
+            Self::Data {
+                ended,
+                reached,
+                seen,
+            } => (ended, reached, seen),
         };
         if !ended.as_ref().is_none_or(&includes) {
             return Has::NotAll;
         }
-        match reached {
+        let written = match reached {
             None => Has::All,
             Some(reached) if reached.same_as.as_ref().is_some_and(&includes) => Has::All,
-            Some(reached) => match covers(&reached.position) {
-                Coverage::Yes => Has::All,
-                Coverage::No => Has::NotKnownToHave,
-                Coverage::Incomparable => Has::NotAll,
+            Some(reached) => Has::by(covers(&reached.position)),
+        };
+        match seen {
+            Some(seen) => written.min(seen.met_by(who, includes, covers)),
+            None => written,
+        }
+    }
+
+    /// Needs, besides, that nothing older is shown than was seen.
+    pub(crate) fn after(self, seen: Option<Seen>) -> Self {
+        match self {
+            Self::Primary => Self::Primary,
+            Self::Nothing if seen.is_none() => Self::Nothing,
+            Self::Nothing => Self::Data {
+                ended: None,
+                reached: None,
+                seen,
             },
+            Self::Data { ended, reached, .. } => Self::Data {
+                ended,
+                reached,
+                seen,
+            },
+        }
+    }
+
+    /// The node that was read from last, which is preferred.
+    pub(crate) fn preferred(&self) -> Option<usize> {
+        match self {
+            Self::Data { seen, .. } => seen.as_ref()?.node,
+            Self::Nothing | Self::Primary => None,
+        }
+    }
+}
+
+impl Has {
+    pub(super) fn by(coverage: Coverage) -> Self {
+        match coverage {
+            Coverage::Yes => Self::All,
+            Coverage::No => Self::NotKnownToHave,
+            Coverage::Incomparable => Self::NotAll,
         }
     }
 }
@@ -226,9 +280,10 @@ impl Stickiness {
         let ended = self.ended.filter(|ended| now < ended.until);
         match (ended, &self.reached) {
             (None, None) => Need::Nothing,
-            (ended, reached) => Need::Writes {
+            (ended, reached) => Need::Data {
                 ended,
                 reached: reached.clone(),
+                seen: None,
             },
         }
     }
@@ -243,12 +298,13 @@ impl Stickiness {
         let left = |until: Instant| until.saturating_duration_since(now);
         match self.need(now) {
             Need::Nothing => (Duration::ZERO, None),
-            Need::Writes {
+            Need::Data {
                 ended: None,
                 reached: Some(reached),
+                ..
             } => (sticky_for, Some(reached.position)),
             Need::Primary if !self.running.is_empty() => (sticky_for, None),
-            Need::Primary | Need::Writes { .. } => {
+            Need::Primary | Need::Data { .. } => {
                 let ended = self.ended.map(|ended| ended.until);
                 let until = self.until.max(ended).map_or(Duration::ZERO, left);
                 // a position without its own end is given the longest time there is

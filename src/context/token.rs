@@ -22,6 +22,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 
 use self::keys::{SEAL, TokenKeys, Verdict};
 use crate::position::Position;
+use crate::report::fingerprint;
 
 /// The only version that is written, and the highest that is understood.
 const VERSION: u16 = 1;
@@ -45,10 +46,7 @@ pub(crate) struct ClusterTag(u64);
 impl ClusterTag {
     /// Hashes the name by FNV-1a: the standard library's hash may be another one in the next release.
     pub(crate) fn of(name: &str) -> Self {
-        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        Self(hash)
+        Self(fingerprint(name.bytes()))
     }
 }
 

@@ -8,13 +8,15 @@ use super::health::{Change, Event, Failure, Health, Jitter, NodeState};
 use super::history::Era;
 use super::lease::Acquaintance;
 use super::prober::Numbers;
-use crate::context::{Has, Need};
+use crate::context::{Has, Need, Who};
 use crate::position::{Coverage, Position};
 use crate::report::{ErrorClass, Identity, Report};
 
 /// What is known of one server; changes only when something happens to it.
 #[derive(Debug)]
 pub(crate) struct Known {
+    /// The node's place in the cluster.
+    place: usize,
     pub(crate) health: Health,
     /// Connections that were last proven before this moment are pinged before they are lent.
     pub(crate) last_loss: Option<Instant>,
@@ -38,8 +40,9 @@ pub(crate) struct Known {
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Known {
-    pub(super) fn new(health: Health) -> Self {
+    pub(super) fn new(place: usize, health: Health) -> Self {
         Self {
+            place,
             health,
             last_loss: None,
             last_failure: None,
@@ -109,7 +112,13 @@ impl Known {
     /// Tells whether a replica misses nothing of what a context needs, in this era of the primary's
     /// history.
     pub(crate) fn has(&self, need: &Need, era: Era) -> Has {
+        let report = self.report.as_ref();
+        let who = Who {
+            node: (!self.is_shared).then_some(self.place),
+            server: report.map(|report| report.identity.tag()),
+        };
         need.met_by(
+            who,
             |ended| ended.era == era && self.health.includes(ended.at),
             |position| self.covers(position),
         )

@@ -56,6 +56,8 @@ pub(crate) enum News {
     Alarm,
     /// Somebody waits for every node to be probed.
     Check,
+    /// A read waits for a replica to catch up.
+    Awaited,
     /// The nodes have changed.
     Members,
     /// The cluster is gone.
@@ -128,7 +130,10 @@ impl<C: ReplicatedConnection> Node<C> {
         let pool = pool_of(&dialer);
         let node = Arc::new(Self {
             permits: Permits::new(settings.pool_size(role), Arc::clone(&common.bell)),
-            known: Mutex::new(Known::new(Health::new(role, common.health, Instant::now()))),
+            known: Mutex::new(Known::new(
+                place,
+                Health::new(role, common.health, Instant::now()),
+            )),
             place,
             configured: role,
             pool,

@@ -5,6 +5,8 @@ use crate::kit_pools::mariadb as pools;
 use crate::left_behind_mariadb as left_behind;
 use crate::secret_mariadb as secret;
 
+#[path = "every/affinity.rs"]
+mod affinity;
 #[path = "every/all_replicas_dead.rs"]
 mod all_replicas_dead;
 mod alone;
@@ -12,6 +14,8 @@ mod alone;
 mod ambient;
 #[path = "every/black_holes.rs"]
 mod black_holes;
+#[path = "every/catch_up.rs"]
+mod catch_up;
 #[path = "every/checker.rs"]
 mod checker;
 #[path = "every/churn.rs"]
@@ -46,6 +50,8 @@ mod loss;
 mod makara;
 #[path = "every/nesting.rs"]
 mod nesting;
+#[path = "every/no_older.rs"]
+mod no_older;
 #[path = "every/not_deaths.rs"]
 mod not_deaths;
 #[path = "every/outages.rs"]
@@ -78,6 +84,8 @@ mod replica_killed;
 mod replication_stopped;
 #[path = "every/resend.rs"]
 mod resend;
+#[path = "every/schema_lag.rs"]
+mod schema_lag;
 #[path = "every/second_handle.rs"]
 mod second_handle;
 mod second_net;

@@ -6,6 +6,8 @@ use crate::left_behind_postgres as left_behind;
 use crate::secret_postgres as secret;
 
 mod aborted;
+#[path = "every/affinity.rs"]
+mod affinity;
 #[path = "every/all_replicas_dead.rs"]
 mod all_replicas_dead;
 #[path = "every/ambient.rs"]
@@ -14,6 +16,8 @@ mod ambient;
 mod black_holes;
 #[path = "postgres/built.rs"]
 mod built;
+#[path = "every/catch_up.rs"]
+mod catch_up;
 #[path = "every/checker.rs"]
 mod checker;
 #[path = "every/churn.rs"]
@@ -51,6 +55,8 @@ mod loss;
 mod makara;
 #[path = "every/nesting.rs"]
 mod nesting;
+#[path = "every/no_older.rs"]
+mod no_older;
 #[path = "every/not_deaths.rs"]
 mod not_deaths;
 #[path = "every/outages.rs"]
@@ -85,6 +91,8 @@ mod replica_killed;
 mod replication_stopped;
 #[path = "every/resend.rs"]
 mod resend;
+#[path = "every/schema_lag.rs"]
+mod schema_lag;
 #[path = "every/second_handle.rs"]
 mod second_handle;
 mod second_net;

@@ -4,6 +4,8 @@ use crate::kit_pools::sqlite as pools;
 use crate::left_behind_sqlite as left_behind;
 use crate::secret_sqlite as secret;
 
+#[path = "every/affinity.rs"]
+mod affinity;
 #[path = "every/ambient.rs"]
 mod ambient;
 mod begin;

@@ -84,8 +84,8 @@ impl fmt::Display for ValidConfig {
         }
         write!(
             f,
-            "; mode {:?}, default_mode {:?}, strategy {:?}, consistency {:?}, ",
-            s.mode, s.default_mode, s.strategy, s.consistency
+            "; mode {:?}, default_mode {:?}, strategy {:?}, consistency {:?}, affinity {:?}, ",
+            s.mode, s.default_mode, s.strategy, s.consistency, s.affinity
         )?;
         match (s.fallback, self.fallback_limit(&self.primary)) {
             (Fallback::Stale, _) => f.write_str("fallback Stale, ")?,
@@ -101,6 +101,7 @@ impl fmt::Display for ValidConfig {
             ("quarantine", s.quarantine),
             ("check_interval", s.check_interval),
             ("slow_start", s.slow_start),
+            ("catch_up_wait", s.catch_up_wait),
             ("connect_timeout", s.connect_timeout),
             ("checkout_timeout", s.checkout_timeout),
             ("validate_after", s.validate_after),

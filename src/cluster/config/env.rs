@@ -5,7 +5,9 @@ use std::io::Read;
 use std::time::Duration;
 
 use super::error::ConfigError;
-use super::{ClusterConfig, ClusterMode, Consistency, Fallback, ImplicitContext, Mode, Role, url};
+use super::{
+    Affinity, ClusterConfig, ClusterMode, Consistency, Fallback, ImplicitContext, Mode, Role, url,
+};
 use crate::cluster::select::Strategy;
 
 const PRIMARY: &str = "DATABASE_URL";
@@ -40,6 +42,9 @@ const VARIABLES: &[Variable] = &[
     ("ROUTED_CONSISTENCY", CONSISTENCIES, |c, v| {
         Some(c.consistency(consistency(v)?))
     }),
+    ("ROUTED_AFFINITY", "block or query", |c, v| {
+        Some(c.affinity(affinity(v)?))
+    }),
     ("ROUTED_FALLBACK", FALLBACKS, |c, v| {
         Some(c.fallback(fallback(v)?))
     }),
@@ -61,6 +66,9 @@ const VARIABLES: &[Variable] = &[
     }),
     ("ROUTED_SLOW_START", DURATION, |c, v| {
         Some(c.slow_start(duration(v)?))
+    }),
+    ("ROUTED_CATCH_UP_WAIT", DURATION, |c, v| {
+        Some(c.catch_up_wait(duration(v)?))
     }),
     ("ROUTED_CONNECT_TIMEOUT", DURATION, |c, v| {
         Some(c.connect_timeout(duration(v)?))
@@ -243,6 +251,14 @@ fn strategy(text: &str) -> Option<Strategy> {
         "weighted_random" => Some(Strategy::WeightedRandom),
         "random" => Some(Strategy::Random),
         "failover" => Some(Strategy::Failover),
+        _ => None,
+    }
+}
+
+fn affinity(text: &str) -> Option<Affinity> {
+    match word(text).as_str() {
+        "block" => Some(Affinity::Block),
+        "query" => Some(Affinity::Query),
         _ => None,
     }
 }

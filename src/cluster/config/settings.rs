@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::validate::PROBE_TIMEOUT;
-use super::{ClusterMode, Consistency, Fallback, ImplicitContext, Mode, Role};
+use super::{Affinity, ClusterMode, Consistency, Fallback, ImplicitContext, Mode, Role};
 use crate::cluster::select::Strategy;
 #[cfg(feature = "memcached")]
 use crate::cluster::shared_status::SharedStatus;
@@ -19,6 +19,7 @@ pub(crate) struct Settings {
     pub(crate) default_mode: Mode,
     pub(crate) strategy: Strategy,
     pub(crate) consistency: Consistency,
+    pub(crate) affinity: Affinity,
     pub(crate) fallback: Fallback,
     pub(crate) implicit_context: ImplicitContext,
     pub(crate) max_lag: Option<Duration>,
@@ -27,6 +28,7 @@ pub(crate) struct Settings {
     pub(crate) check_interval: Duration,
     pub(crate) check_ttl: Duration,
     pub(crate) slow_start: Duration,
+    pub(crate) catch_up_wait: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) checkout_timeout: Duration,
     pub(crate) validate_after: Duration,
@@ -61,6 +63,7 @@ impl Default for Settings {
             default_mode: Mode::default(),
             strategy: Strategy::default(),
             consistency: Consistency::default(),
+            affinity: Affinity::default(),
             fallback: Fallback::default(),
             implicit_context: ImplicitContext::default(),
             max_lag: Some(Duration::from_secs(5)),
@@ -69,6 +72,7 @@ impl Default for Settings {
             check_interval: Duration::from_secs(1),
             check_ttl: Duration::from_secs(5),
             slow_start: Duration::from_secs(20),
+            catch_up_wait: Duration::ZERO,
             connect_timeout: Duration::from_secs(3),
             checkout_timeout: Duration::from_secs(5),
             validate_after: Duration::from_secs(1),
@@ -91,6 +95,11 @@ impl Settings {
             true => Watch::OnDemand,
             false => Watch::monitored(self.check_interval, PROBE_TIMEOUT),
         }
+    }
+
+    /// Tells whether regular probes show whether data is no older than this.
+    pub(crate) fn resolves(&self, limit: Duration) -> bool {
+        !self.check_interval.is_zero() && limit >= self.check_interval.mul_f64(2.2) + PROBE_TIMEOUT
     }
 
     /// How old a server's load may get; `None` if the strategy does not use it.

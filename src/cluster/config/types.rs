@@ -73,13 +73,41 @@ pub enum Consistency {
     /// Any healthy replica, even one that has not yet seen this request's writes.
     Eventual,
     /// Like [`Session`](Consistency::Session), and no older than this. The age counts from the last
-    /// time that the primary was asked, so that less than 2.2 x `check_interval` and a probe sends
-    /// many such blocks to the primary; and it goes on counting when the primary is gone.
+    /// time that the primary was asked, and goes on counting when the primary is gone. For less than
+    /// 2.2 x `check_interval` and a probe the nodes are asked when a block finds no replica that is
+    /// fresh enough: it waits for the answers, once for all who wait.
     MaxLag(Duration),
     /// The primary.
     Strong,
     /// The primary while it answers, a replica only when it does not.
     PrimaryPreferred,
+}
+
+/// Whether the reads of a block stay on one replica.
+///
+/// ```
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
+/// // many small reads in each block, none of which builds on another
+/// let config = config().affinity(Affinity::Query);
+/// # let manager = RoutedConnectionManager::<SqliteConnection>::new(config)?;
+/// # let _pool = pool();
+/// # let mut conn = manager.cluster().connection();
+/// # conn.distributed(|conn| posts::table.first::<(i32, String)>(conn))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Affinity {
+    /// All reads of a block go to one replica, and so do the blocks that follow in the same
+    /// context, so that nothing goes backwards in time from one read to the next. If that replica
+    /// is gone or late the next block goes to one that is known to be no older, or else to the
+    /// primary. The default.
+    #[default]
+    Block,
+    /// Each read goes to a replica of its own choice. None misses what the context has written;
+    /// but of what others write a read may show less than the one before it.
+    Query,
 }
 
 /// What happens to a read when no replica may serve it.

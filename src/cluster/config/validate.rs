@@ -179,6 +179,7 @@ impl Settings {
             ("check_interval", self.check_interval, Duration::ZERO),
             ("check_ttl", self.check_ttl, INSTANT),
             ("slow_start", self.slow_start, Duration::ZERO),
+            ("catch_up_wait", self.catch_up_wait, Duration::ZERO),
             ("validate_after", self.validate_after, Duration::ZERO),
         ] {
             if duration < least || duration > LONGEST {

@@ -79,13 +79,14 @@ fn a_write_whose_server_has_a_history_waits_for_that_and_for_nothing_else() {
         marks.settle(ticket, Outcome::Kept, at(second), STICKY);
         marks.need(at(second))
     };
-    let since = |second: u64, era| Need::Writes {
+    let since = |second: u64, era| Need::Data {
         ended: Some(Ended {
             at: at(second),
             era,
             until: at(second + 12),
         }),
         reached: None,
+        seen: None,
     };
     assert_eq!(write(Some(old), 1), since(1, old));
     assert_eq!(
@@ -123,9 +124,10 @@ fn a_position_is_waited_for_until_it_is_reached_or_found_void() {
     marks.settle(ticket, Outcome::Kept, at(1), STICKY);
     marks.reach(position(5), at(2));
     let need = marks.need(at(3));
-    let Need::Writes {
+    let Need::Data {
         ended: None,
         reached: Some(reached),
+        seen: None,
     } = &need
     else {
         panic!("{need:?}");
@@ -138,7 +140,7 @@ fn a_position_is_waited_for_until_it_is_reached_or_found_void() {
     );
     assert_eq!(marks.need(at(1_000)), need, "however long it takes");
     marks.resume(position(9), at(1_005));
-    let Need::Writes {
+    let Need::Data {
         reached: Some(reached),
         ..
     } = marks.need(at(1_000))
@@ -160,9 +162,10 @@ fn a_position_that_was_read_before_a_write_ended_says_nothing_of_it() {
     marks.reach(position(5), at(1));
     assert!(matches!(
         marks.need(at(3)),
-        Need::Writes {
+        Need::Data {
             ended: Some(_),
-            reached: Some(_)
+            reached: Some(_),
+            seen: None,
         }
     ));
 }

@@ -45,6 +45,8 @@ fn every_setting_can_be_read() {
             "strategy: WeightedRandom",
         ),
         ("ROUTED_STRATEGY", "failover", "strategy: Failover"),
+        ("ROUTED_AFFINITY", "block", "affinity: Block"),
+        ("ROUTED_AFFINITY", "Query", "affinity: Query"),
         ("ROUTED_CONSISTENCY", "session", "consistency: Session"),
         ("ROUTED_CONSISTENCY", "eventual", "consistency: Eventual"),
         ("ROUTED_CONSISTENCY", "strong", "consistency: Strong"),
