@@ -39,6 +39,19 @@ pub enum Event<'a> {
         /// The one that takes them, or why there is none.
         to: Result<&'a str, &'a str>,
     },
+    /// A node is used as something else now, so that its connections are replaced: those in use at
+    /// the end of their statement or transaction.
+    #[non_exhaustive]
+    Retired {
+        /// The node.
+        node: &'a str,
+        /// What it is used as now.
+        role: Role,
+        /// How many connections were closed at once.
+        closed: u32,
+        /// How many were in use.
+        in_use: u32,
+    },
     /// A statement was answered.
     Routed(&'a Route),
     /// A read failed on a replica through no fault of its own, and goes on elsewhere.
@@ -186,6 +199,17 @@ impl Events {
             Err(why) => log::error!("primary: {before} -> none: {why}"),
         }
         self.tell(&Event::PrimaryChanged { from, to });
+    }
+
+    /// The connections of a node are replaced, because it is used as something else now.
+    pub(crate) fn retired(&self, node: &str, role: Role, closed: u32, in_use: u32) {
+        log::debug!("{node}: is {role} now; {closed} connections closed, {in_use} in use");
+        self.tell(&Event::Retired {
+            node,
+            role,
+            closed,
+            in_use,
+        });
     }
 
     /// The user of a node's connections may not see all that is asked for.

@@ -2,11 +2,11 @@
 
 use diesel::result::{Error, QueryResult};
 
-use super::RoutedConnection;
 use super::settle::mark_for;
 use super::unit::{Block, Marking};
+use super::{Route, RoutedConnection};
 use crate::backend::ReplicatedConnection;
-use crate::cluster::Consistency;
+use crate::cluster::{Consistency, Role};
 use crate::decision::Transaction;
 use crate::statement::Statement;
 
@@ -93,6 +93,46 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     pub fn without_sticking<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         let outer = std::mem::replace(&mut self.unit.marking, Marking::Off);
         f(&mut *Scope::new(self, Saved::Marking(outer)).conn)
+    }
+
+    /// Runs a look-up, and runs it again on the primary if a replica has found nothing: what somebody
+    /// has just made, another request or a service, may not have arrived there yet.
+    ///
+    /// For look-ups whose empty answer is an event, such as the first request with a new session or
+    /// an invitation that was sent a moment ago; one that often finds nothing is better sent to the
+    /// primary at once. `f` runs twice at most. As after every read of the primary in a block, the
+    /// rest of the block stays there.
+    ///
+    /// # Errors
+    ///
+    /// Those of `f`; [`NotFound`](diesel::NotFound) counts as nothing found.
+    ///
+    /// ```
+    /// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+    /// # use setup::*; let mut conn = pool().get()?;
+    /// let post = conn.distributed(|conn| {
+    ///     conn.or_primary(|conn| posts::table.find(7).first::<(i32, String)>(conn).optional())
+    /// })?;
+    /// assert_eq!(post, None);
+    /// assert_eq!(conn.last_route().unwrap().role, Role::Primary);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn or_primary<T>(
+        &mut self,
+        mut f: impl FnMut(&mut Self) -> QueryResult<Option<T>>,
+    ) -> QueryResult<Option<T>> {
+        self.last_route = None;
+        let found = f(self);
+        let on_replica = |route: &Route| route.role == Role::Replica;
+        let movable = self.unit.transaction == Transaction::None;
+        match found {
+            Ok(None) | Err(Error::NotFound)
+                if movable && self.last_route.as_ref().is_some_and(on_replica) =>
+            {
+                self.primary(f)
+            }
+            found => found,
+        }
     }
 
     /// Runs `f` in a read-only transaction, on a replica where a block would read from one.

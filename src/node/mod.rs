@@ -224,11 +224,15 @@ impl<C: ReplicatedConnection> Node<C> {
         self.permits.resize(self.settings.pool_size(role));
         self.note(Event::RoleChanged(role), now);
         let open: Vec<_> = std::iter::from_fn(|| self.pool.try_get()).collect();
+        let mut closed = 0;
         for mut pooled in open {
             if pooled.term != self.term() {
                 pooled.fate = Fate::Close;
+                closed += 1;
             }
         }
+        self.events
+            .retired(self.name(), role, closed, self.in_flight());
     }
 
     /// Starts a thread that probes the server and hands each answer to the monitor.

@@ -54,6 +54,8 @@ mod nesting;
 mod no_older;
 #[path = "every/not_deaths.rs"]
 mod not_deaths;
+#[path = "every/or_primary.rs"]
+mod or_primary;
 #[path = "every/outages.rs"]
 mod outages;
 #[path = "mariadb/writes.rs"]

@@ -1,12 +1,13 @@
 //! A primary that stops taking writes while it runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
-use diesel_routed::ClusterConfig;
+use diesel_routed::{ClusterConfig, Event};
 
 use super::backend::*;
 use super::health::*;
@@ -49,6 +50,42 @@ fn a_refused_statement_is_done_once_on_the_new_one() {
     assert_eq!(db.cluster.sql(0, "SELECT count(*) FROM note"), "0");
     assert_eq!(db.cluster.sql(1, "SELECT body FROM note"), "once");
     assert_eq!(Known::to(&db.pool).primaries(), ["n1"]);
+}
+
+#[test]
+fn the_observer_is_told_who_took_over_and_what_is_retired() {
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let cluster = cluster(1);
+    let list = Arc::clone(&told);
+    let observer = move |event: &Event<'_>| {
+        let line = match event {
+            Event::PrimaryChanged { from, to, .. } => format!("{from:?} -> {to:?}"),
+            Event::Retired {
+                node,
+                role,
+                closed,
+                in_use,
+                ..
+            } => format!("{node} is {role}: {} replaced", closed + in_use),
+            _ => return,
+        };
+        list.lock().unwrap().push(line);
+    };
+    let config = never_looks(sized(&cluster, 4, 4)).observer(observer);
+    let pool = pool_of(4, config);
+    answers_outside(&pool, 4);
+    cluster.wait_replicated();
+    cluster.refuse_writes(0);
+    cluster.promote(1);
+    write(&mut pool.get().unwrap(), "found out");
+    let told = told.lock().unwrap();
+    for line in [
+        "n0 is replica: 4 replaced",
+        "n1 is primary: 0 replaced",
+        "Some(\"n0\") -> Ok(\"n1\")",
+    ] {
+        assert!(told.iter().any(|told| told == line), "{line}: {told:?}");
+    }
 }
 
 #[test]
