@@ -83,7 +83,7 @@ impl fmt::Display for Reason {
             Self::PrimaryMode => "outside a block",
             Self::Stuck => "the block has used the primary",
             Self::Pinned => "the block's replica",
-            Self::NotCaughtUp => "replicas may be older than what the context knows",
+            Self::NotCaughtUp => "replicas may be behind the request",
             Self::Distributed => "distributed",
             Self::Stale => "the least stale replica",
             Self::NoReplica => "no replica answers",

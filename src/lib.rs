@@ -80,9 +80,9 @@
 //! | not in a block, in [`Mode::Primary`] | primary | [`PrimaryMode`](Reason::PrimaryMode) |
 //! | this block has used the primary | primary | [`Stuck`](Reason::Stuck) |
 //! | this block reads from a replica, and misses nothing there | that replica | [`Pinned`](Reason::Pinned) |
-//! | ... but may miss an own write, or it is gone, or too late for the block | primary | [`NotCaughtUp`](Reason::NotCaughtUp), [`NoReplica`](Reason::NoReplica), [`Lagging`](Reason::Lagging) |
+//! | ... but may be behind the request, or it is gone, or too late for the block | primary | [`NotCaughtUp`](Reason::NotCaughtUp), [`NoReplica`](Reason::NoReplica), [`Lagging`](Reason::Lagging) |
 //! | a replica is up, and misses nothing | a replica | [`Distributed`](Reason::Distributed) |
-//! | replicas are up, but may miss an own write | primary | [`NotCaughtUp`](Reason::NotCaughtUp) |
+//! | replicas are up, but may be behind the request | primary | [`NotCaughtUp`](Reason::NotCaughtUp) |
 //! | no replica is up, or none as fresh as the block asks | by [`Fallback`] | [`NoReplica`](Reason::NoReplica), [`Lagging`](Reason::Lagging), [`Stale`](Reason::Stale) |
 //!
 //! # Features
@@ -158,8 +158,8 @@ pub use backend::ReplicatedConnection;
 pub use cluster::SharedStatus;
 pub use cluster::{
     Affinity, Candidate, Cluster, ClusterConfig, ClusterMode, ClusterStatus, ConfigError,
-    ConnectError, Consistency, Fallback, ImplicitContext, Mode, NodeConfig, NodeStatus, Role,
-    Select, Strategy,
+    ConnectError, Consistency, Fallback, ImplicitContext, Mode, MonotonicReads, NodeConfig,
+    NodeStatus, Role, Select, Strategy,
 };
 #[cfg(feature = "postgres")]
 pub use connection::TransactionBuilder;

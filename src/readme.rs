@@ -46,6 +46,7 @@ mod tests {
             Stale,
             NoReplica,
             Lagging,
+            SchemaLag,
         ];
         for reason in reasons {
             assert!(README.contains(&format!("`{reason}`")), "{reason}");

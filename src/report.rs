@@ -81,6 +81,11 @@ impl Identity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServerTag(pub(crate) u64);
 
+impl ServerTag {
+    /// What no server answers to.
+    pub(crate) const NOBODY: Self = Self(0);
+}
+
 /// A short form of a text that is the same in every process: FNV-1a of 64 bits, which nobody has to
 /// keep from colliding on purpose.
 pub(crate) fn fingerprint(bytes: impl Iterator<Item = u8>) -> u64 {

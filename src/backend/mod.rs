@@ -132,6 +132,20 @@ pub trait ReplicatedConnection:
         Ok(self.probe()?.position)
     }
 
+    /// Asks a replica how much it had at most when it answered the statements before: whoever has
+    /// applied that shows nothing older.
+    ///
+    /// Only under [`MonotonicReads::AcrossRequests`](crate::MonotonicReads::AcrossRequests), and more
+    /// than it says of itself when it is probed: a transaction may be seen before it counts as
+    /// applied.
+    ///
+    /// # Errors
+    ///
+    /// An error leaves it unknown.
+    fn received_position(&mut self) -> QueryResult<Option<Position>> {
+        Ok(None)
+    }
+
     /// Asks the server how many statements it works on; only under
     /// [`Strategy::LeastLoaded`](crate::Strategy::LeastLoaded).
     ///

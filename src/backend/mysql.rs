@@ -108,6 +108,10 @@ impl ReplicatedConnection for MysqlConnection {
         probe::committed_position(self)
     }
 
+    fn received_position(&mut self) -> QueryResult<Option<Position>> {
+        probe::received(self)
+    }
+
     fn server_load(&mut self) -> QueryResult<Option<u32>> {
         probe::load(self)
     }

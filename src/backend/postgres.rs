@@ -14,6 +14,7 @@ use diesel::sql_types::Bool;
 use super::ReplicatedConnection;
 use super::class::{self, Texts};
 use crate::cluster::{Role, with_option};
+use crate::position::Position;
 use crate::report::{ErrorClass, Identity, Report};
 use crate::statement::Dialect;
 
@@ -146,6 +147,10 @@ impl ReplicatedConnection for PgConnection {
 
     fn probe(&mut self) -> QueryResult<Report> {
         probe::report(self)
+    }
+
+    fn received_position(&mut self) -> QueryResult<Option<Position>> {
+        probe::received(self)
     }
 
     fn server_load(&mut self) -> QueryResult<Option<u32>> {

@@ -28,7 +28,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub use self::config::{
     Affinity, ClusterConfig, ClusterMode, ConfigError, Consistency, Fallback, ImplicitContext,
-    Mode, NodeConfig, Role,
+    Mode, MonotonicReads, NodeConfig, Role,
 };
 pub(crate) use self::config::{NodeSettings, Settings};
 use self::config::{RolesFrom, ValidConfig};

@@ -220,7 +220,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 match (self.unit.block_mut(), inner) {
                     (Some(outer), Some(inner)) => outer.absorb(inner),
                     (_, inner) => {
-                        self.note_seen(inner.and_then(|block| block.pin));
+                        self.note_seen(inner);
                         self.end_of_block();
                     }
                 }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::RoutedConnection;
-use super::unit::{Pin, Unit};
+use super::unit::Unit;
 use crate::backend::ReplicatedConnection;
 use crate::cluster::Cluster;
-use crate::context::Seen;
 use crate::decision::{PinFacts, ReplicaFacts};
 use crate::node::Node;
 
@@ -36,24 +35,6 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let cluster = &self.cluster;
         self.unit
             .pin_facts(cluster.place(), |need| cluster.has(place, need))
-    }
-}
-
-impl<C: ReplicatedConnection> RoutedConnection<C> {
-    /// Notes in the context of a block that has ended what the block has read.
-    pub(super) fn note_seen(&mut self, pin: Option<Pin>) {
-        let Some(Pin { node, context, .. }) = pin else {
-            return;
-        };
-        let now = Instant::now();
-        let until = now + self.cluster.sticky_for();
-        let seen = Seen {
-            node: Some(node),
-            by: self.cluster.instant(now, until),
-            floor: None,
-            until,
-        };
-        context.saw(self.cluster.place(), seen);
     }
 }
 

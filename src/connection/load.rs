@@ -66,17 +66,15 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let (source, wait) = (Shared::new(source), self.leases.wait());
         let (mut instead, mut failed, mut first) = (Reason::NoReplica, None, None);
         let (replicas, rest) = self.split();
-        // each try has a slot of its own: what a failed one has borrowed stays borrowed for as long
-        // as the cursor that is returned, and is tidied by the next statement
+        let Borrower { cluster, .. } = rest.borrower;
+        // each try has a slot of its own: a failed one's stays borrowed as long as the cursor
         for slot in replicas {
             let wanted = rest.unit.wanted(&reason);
-            let opened = rest
-                .borrower
-                .replica(&mut slot.lease, wanted, failed, wait)?;
-            let lease = match opened {
+            let place = &mut slot.lease;
+            let lease = match rest.borrower.replica(place, wanted, failed, wait)? {
                 Ok(lease) => lease,
                 Err(none) => {
-                    instead = fall_back(rest.borrower.cluster, none)?;
+                    instead = fall_back(cluster, none)?;
                     break;
                 }
             };
@@ -84,16 +82,14 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             let loaded = LoadConnection::<B>::load(lease.connection(), source.clone());
             let error = match loaded.and_then(Peeked::new) {
                 Ok(cursor) => {
-                    rest.unit.pin(origin.node.place());
-                    *rest.last_route = Some(read_by(rest.borrower.cluster, &origin, reason));
+                    *rest.last_route = Some(read_by(cluster, rest.unit, &origin, reason));
                     return Ok(cursor);
                 }
                 Err(error) => error,
             };
             failed = Some(origin.node.place());
             slot.spent = spent_by::<C>(rest.unit, &error);
-            match after_replica_error(rest.borrower.cluster, rest.unit, &origin, statement, &error)
-            {
+            match after_replica_error(cluster, rest.unit, &origin, statement, &error) {
                 Next::Return => return Err(error),
                 Next::OtherReplica => reason = Reason::Distributed,
                 Next::Primary(why) => {
@@ -102,7 +98,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 }
             }
         }
-        check_fallback(rest.borrower.cluster, &instead)?;
+        check_fallback(cluster, &instead)?;
         let loaded = rest.load::<B, _>(source, &statement.because_of(&instead), instead.clone());
         loaded.map_err(|error| answer_of::<C>(&instead, first, error))
     }
@@ -224,9 +220,11 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
 
 fn read_by<C: ReplicatedConnection>(
     cluster: &Cluster<C>,
+    unit: &mut Unit,
     origin: &Origin<C>,
     reason: Reason,
 ) -> Route {
+    unit.pin(origin.node.place());
     answered(cluster, &origin.node, Role::Replica, reason, Use::Read)
 }
 

@@ -332,9 +332,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 lease.tenancy = Tenancy::Session;
             }
         }
-        let ambient = self.unit.ambient.as_mut();
-        let pin = ambient.and_then(|ambient| ambient.block.pin.take());
-        self.note_seen(pin);
+        let ambient = self.unit.ambient.take();
+        self.note_seen(ambient.map(|ambient| ambient.block));
         self.read_position_for_tokens();
         self.leases.tidy();
         self.leases = Leases::new();

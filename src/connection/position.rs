@@ -1,19 +1,20 @@
 //! Positions of what was written: read for a token, and checked on the primary.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use diesel::result::QueryResult;
 
 use super::RoutedConnection;
-use super::lend::Borrower;
-use super::unit::Unit;
+use super::lend::{Borrower, Leases};
+use super::unit::{Block, Unit};
 use crate::backend::ReplicatedConnection;
-use crate::cluster::Wait;
-use crate::context::{Context, Need};
+use crate::cluster::{Consistency, MonotonicReads, Role, Wait};
+use crate::context::{Context, Floor, Need, Seen};
 use crate::node::{Lease, Tenancy};
 use crate::position::{Coverage, Position};
+use crate::report::ErrorClass;
 
 /// How long the end of a unit waits for the position; without it time decides.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -73,15 +74,71 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let Some(lease) = self.leases.primary.take_if(clean) else {
             return;
         };
-        let Some((lease, asked, position)) = ask(lease) else {
+        let Some((lease, asked, position)) = ask(lease, C::committed_position) else {
             return;
         };
         self.leases.primary = Some(lease);
-        if let Some(position) = position {
+        if let Some(position) = position.flatten() {
             for context in contexts {
                 context.reach(place, position.clone(), asked);
             }
         }
+    }
+}
+
+impl<C: ReplicatedConnection> RoutedConnection<C> {
+    /// Notes in the context of a block that has ended what the block has read.
+    pub(super) fn note_seen(&mut self, block: Option<Block>) {
+        let in_transaction = self.unit.in_transaction();
+        // who asks for nothing may have been shown something older than before
+        let counts = |block: &Block| block.consistency != Consistency::Eventual && !in_transaction;
+        let Some(block) = block.filter(counts) else {
+            return;
+        };
+        let across = self.cluster.settings().monotonic_reads == MonotonicReads::AcrossRequests;
+        let primary = self.leases.primary.as_ref();
+        let (node, context) = match (block.pin, primary) {
+            (Some(pin), _) => (pin.node, pin.context),
+            (None, Some(lease)) if across && block.used_primary => {
+                (lease.node().place(), self.unit.context())
+            }
+            _ => return,
+        };
+        let now = Instant::now();
+        let until = now + self.cluster.sticky_for();
+        let seen = Seen {
+            node: Some(node),
+            by: self.cluster.instant(now, until),
+            floor: across.then(|| self.floor_of(node)).flatten().map(Arc::new),
+            until,
+        };
+        context.saw(self.cluster.place(), seen);
+    }
+
+    /// Asks the node that a block has read from how much it had at most.
+    fn floor_of(&mut self, node: usize) -> Option<Floor> {
+        self.leases.tidy();
+        let is_it = |lease: &mut Lease<C>| {
+            lease.node().place() == node && lease.tenancy != Tenancy::Broken && !lease.is_retired()
+        };
+        let Leases {
+            primary, replicas, ..
+        } = &mut self.leases;
+        let slots = [primary, &mut replicas[0].lease];
+        let (mut lease, slot) = slots
+            .into_iter()
+            .find_map(|slot| Some((slot.take_if(is_it)?, slot)))?;
+        let server = lease.inner().identity.as_ref()?.tag();
+        let question = match lease.role() {
+            Role::Primary => C::committed_position,
+            Role::Replica => C::received_position,
+        };
+        let (lease, _, position) = ask(lease, question)?;
+        *slot = Some(lease);
+        Some(Floor {
+            server,
+            position: position.flatten(),
+        })
     }
 }
 
@@ -131,22 +188,23 @@ fn has_reached<C: ReplicatedConnection>(
 }
 
 /// Asks on a thread of its own; `None` if it takes too long.
-fn ask<C: ReplicatedConnection>(
+fn ask<C: ReplicatedConnection, R: Send + 'static>(
     mut lease: Lease<C>,
-) -> Option<(Lease<C>, Instant, Option<Position>)> {
+    question: impl FnOnce(&mut C) -> QueryResult<R> + Send + 'static,
+) -> Option<(Lease<C>, Instant, Option<R>)> {
     let (sender, receiver) = mpsc::channel();
     let asking = thread::Builder::new().name("routed position".to_owned());
     let spawned = asking.spawn(move || {
         let asked = Instant::now();
-        let position = match lease.run(C::committed_position) {
-            Ok(position) => position,
-            Err(_) => {
-                lease.lose();
-                None
-            }
-        };
+        let answer = lease.run(question);
+        if answer
+            .as_ref()
+            .is_err_and(|error| C::class_of(error) == ErrorClass::Death)
+        {
+            lease.lose();
+        }
         // nobody listens any more if it took too long, and the connection is given back here
-        let _ = sender.send((lease, asked, position));
+        let _ = sender.send((lease, asked, answer.ok()));
     });
     spawned.ok()?;
     receiver.recv_timeout(PATIENCE).ok()

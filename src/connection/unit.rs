@@ -230,7 +230,7 @@ impl Unit {
             Some(context) if context.is(&pin.context) && Some(context.epoch()) == pin.epoch => {
                 false
             }
-            Some(context) => match context.need_for(cluster, Instant::now()) {
+            Some(context) => match context.demand_for(cluster, Instant::now()) {
                 Need::Nothing => false,
                 need => !has(&need),
             },

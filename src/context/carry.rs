@@ -7,10 +7,11 @@ use std::time::{Duration, Instant, SystemTime};
 use parking_lot::Mutex;
 
 use super::resumed::Resumed;
+use super::seen::Floor;
 use super::stickiness::Need;
 use super::token::keys::TokenKeys;
-use super::token::{self, UnixMillis, Written};
-use super::{Context, Inner, Marks, Place};
+use super::token::{self, UnixMillis, Viewed, Written};
+use super::{Context, Inner, Marks, Place, Replicas};
 
 impl Context {
     /// Takes up what an earlier request has written, as its [token](Self::token) says: what was
@@ -85,29 +86,51 @@ impl Context {
     pub(crate) fn written_token(&self, keys: Option<&TokenKeys>) -> Option<(String, Duration)> {
         let wall = wall();
         let written = self.written(wall);
-        let last = written.iter().map(|written| written.until.0).max()?;
+        let last = written.iter().map(|written| written.end().0).max()?;
         let left = Duration::from_millis(last.saturating_sub(wall.0));
         Some((token::write(&written, keys)?, left))
     }
 
     fn written(&self, wall: UnixMillis) -> Vec<Written> {
         let now = Instant::now();
-        let copy = |marks: &Marks| (marks.stickiness.clone(), marks.place.clone());
+        let copy = |marks: &Marks| {
+            let seen = marks.seen.clone().filter(|seen| now < seen.until);
+            (marks.stickiness.clone(), seen, marks.place.clone())
+        };
         let all: Vec<_> = self.0.marks.lock().values().map(copy).collect();
         let mut written = self.0.resumed.lock().written().to_vec();
-        for (stickiness, place) in all {
-            let need = stickiness.need(now);
+        for (stickiness, seen, place) in all {
             let replicas = place.replicas.upgrade();
-            if need == Need::Nothing || replicas.is_some_and(|replicas| replicas.all_have(&need)) {
-                continue;
-            }
-            let (left, position) = stickiness.carried(now, place.sticky_for);
-            let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-            written.push(Written {
-                cluster: place.tag,
-                until: UnixMillis(wall.0.saturating_add(left)),
-                position,
+            let is_missed = |need: &Need| {
+                let all_have = |replicas: &Arc<dyn Replicas>| replicas.all_have(need);
+                *need != Need::Nothing && !replicas.as_ref().is_some_and(all_have)
+            };
+            let after = |left: Duration| {
+                let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+                UnixMillis(wall.0.saturating_add(left))
+            };
+            let (until, position) = match is_missed(&stickiness.need(now)) {
+                true => {
+                    let (left, position) = stickiness.carried(now, place.sticky_for);
+                    (after(left), position)
+                }
+                false => (UnixMillis(0), None),
+            };
+            let seen = seen.filter(|seen| is_missed(&Need::Nothing.after(Some(seen.clone()))));
+            let viewed = seen.and_then(|seen| {
+                Some(Viewed {
+                    until: after(seen.until.saturating_duration_since(now)),
+                    floor: Floor::clone(seen.floor.as_ref()?),
+                })
             });
+            if until > UnixMillis(0) || viewed.is_some() {
+                written.push(Written {
+                    cluster: place.tag,
+                    until,
+                    position,
+                    viewed,
+                });
+            }
         }
         written
     }
@@ -115,7 +138,7 @@ impl Context {
     /// Tells whether anything was written since the tokens were taken up.
     #[cfg(feature = "tower")]
     pub(crate) fn moved_since_resume(&self) -> bool {
-        self.epoch() > 0
+        self.epoch() > 0 || self.0.has_viewed.load(Ordering::Acquire)
     }
 
     /// Notes that the client gets what it gets: nothing written from now on is in its token.
@@ -145,11 +168,15 @@ impl Context {
         }
         let (wall, now) = (wall(), Instant::now());
         let mut resumed = self.0.resumed.lock();
-        let stickiness = resumed.marks_of(place.tag, place.sticky_for, wall, now);
+        let (stickiness, seen) = resumed.marks_of(place.tag, place.sticky_for, wall, now);
         self.0
             .has_resumed
             .store(!resumed.is_empty(), Ordering::Release);
-        all.insert(place.id, Marks::new(stickiness, place));
+        let marks = Marks {
+            seen,
+            ..Marks::new(stickiness, place)
+        };
+        all.insert(place.id, marks);
     }
 }
 

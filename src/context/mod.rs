@@ -92,6 +92,8 @@ struct Inner {
     answered: AtomicBool,
     /// Advances with every mark: an unchanged number means that nothing was written since.
     epoch: AtomicU64,
+    /// Something was read that the requests which follow are to see.
+    has_viewed: AtomicBool,
     /// Protects the marks of all clusters; held for a few instructions, never over I/O.
     marks: Mutex<BTreeMap<ClusterId, Marks>>,
 }

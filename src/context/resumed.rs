@@ -1,10 +1,12 @@
 //! What earlier requests have written, as their tokens say, until it is known which cluster each
 //! of it belongs to.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::seen::Seen;
 use super::stickiness::Stickiness;
-use super::token::{self, ClusterTag, Read, UnixMillis, Written};
+use super::token::{self, ClusterTag, Read, UnixMillis, Written, left_of};
 
 /// What tokens said that no cluster has asked for yet.
 #[derive(Debug, Clone, Default)]
@@ -48,8 +50,8 @@ impl Resumed {
         sticky_for: Duration,
         wall: UnixMillis,
         now: Instant,
-    ) -> Stickiness {
-        let mut marks = Stickiness::default();
+    ) -> (Stickiness, Option<Seen>) {
+        let (mut marks, mut seen) = (Stickiness::default(), None);
         if let Some(at) = self.just_wrote {
             marks.mark(at, sticky_for);
         }
@@ -63,10 +65,17 @@ impl Resumed {
             match written.position {
                 // a position lives until it is reached
                 Some(position) => marks.resume(position, now + left),
+                None if written.is_read() => {}
                 None => marks.mark(now, left),
             }
+            seen = written.viewed.map(|viewed| Seen {
+                node: None,
+                by: None,
+                until: now + left_of(viewed.until, wall, sticky_for),
+                floor: Some(Arc::new(viewed.floor)),
+            });
         }
-        marks
+        (marks, seen)
     }
 
     /// Tells whether something is left that time has not ended.

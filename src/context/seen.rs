@@ -1,6 +1,7 @@
 //! What a context has read last, so that its next blocks see nothing older.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::stickiness::{Ended, Has, Need};
@@ -29,7 +30,24 @@ pub(crate) struct Seen {
 pub(crate) struct Floor {
     /// The server in its run.
     pub(crate) server: ServerTag,
-    pub(crate) position: Position,
+    pub(crate) position: Option<Position>,
+}
+
+impl Floor {
+    /// What two servers have shown.
+    pub(super) fn and(self, other: Self) -> Self {
+        if self == other {
+            return self;
+        }
+        let positions = self.position.zip(other.position);
+        Self {
+            server: match self.server == other.server {
+                true => self.server,
+                false => ServerTag::NOBODY,
+            },
+            position: positions.and_then(|(one, other)| one.merge(&other)),
+        }
+    }
 }
 
 /// Who is asked whether it shows nothing older.
@@ -47,16 +65,16 @@ impl Seen {
         includes: impl Fn(&Ended) -> bool,
         covers: impl Fn(&Position) -> Coverage,
     ) -> Has {
-        let same = |one: Option<_>, other| one.is_some() && one == other;
         let server = self.floor.as_ref().map(|floor| floor.server);
-        if same(self.node, who.node)
+        if self.node.is_some() && self.node == who.node
             || server.is_some() && server == who.server
             || self.by.as_ref().is_some_and(includes)
         {
             return Has::All;
         }
         let floor = self.floor.as_ref();
-        floor.map_or(Has::NotAll, |floor| Has::by(covers(&floor.position)))
+        let position = floor.and_then(|floor| floor.position.as_ref());
+        position.map_or(Has::NotAll, |position| Has::by(covers(position)))
     }
 }
 
@@ -75,6 +93,9 @@ impl Context {
     /// Notes what was read last.
     pub(crate) fn saw(&self, place: &Place, seen: Seen) {
         self.take_up(place);
+        if seen.floor.is_some() {
+            self.0.has_viewed.store(true, Ordering::Release);
+        }
         let mut all = self.0.marks.lock();
         all.entry(place.id)
             .or_insert_with(|| Marks::new(Stickiness::default(), place))

@@ -3,6 +3,8 @@
 
 use crate::kit::mysql as backend;
 use crate::kit::shapes::Shape;
+// what it shares with MariaDB
+use crate::kit_health::mariadb as health;
 use crate::kit_pools::mysql as pools;
 use crate::left_behind_mysql as left_behind;
 use crate::secret_mariadb as secret;
@@ -24,6 +26,8 @@ mod log;
 mod loss;
 #[path = "every/makara.rs"]
 mod makara;
+#[path = "every/monotonic.rs"]
+mod monotonic;
 #[path = "every/outages.rs"]
 mod outages;
 #[path = "mariadb/writes.rs"]

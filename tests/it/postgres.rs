@@ -53,6 +53,8 @@ mod log;
 mod loss;
 #[path = "every/makara.rs"]
 mod makara;
+#[path = "every/monotonic.rs"]
+mod monotonic;
 #[path = "every/nesting.rs"]
 mod nesting;
 #[path = "every/no_older.rs"]

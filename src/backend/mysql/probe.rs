@@ -83,6 +83,13 @@ const CHANNELS: &str = "
         ON applier.CHANNEL_NAME = receiver.CHANNEL_NAME
     */";
 
+const RECEIVED: &str = "
+    SELECT /*M! TRUE */ /*!50700 FALSE */ AS is_mariadb,
+        /*M! @@gtid_slave_pos */
+        /*!50700 (SELECT COALESCE(GROUP_CONCAT(NULLIF(RECEIVED_TRANSACTION_SET, '')), '')
+            FROM performance_schema.replication_connection_status) */ AS received,
+        /*M! @@gtid_binlog_pos */ /*!50700 @@gtid_executed */ AS executed";
+
 const LOAD: &str = "
     SELECT CAST(VARIABLE_VALUE AS SIGNED) AS running
     FROM /*M! information_schema.GLOBAL_STATUS */ /*!50700 performance_schema.global_status */
@@ -105,6 +112,16 @@ struct Standing {
     #[diesel(sql_type = Text)]
     lineage: String,
     /// What it has executed, as a replica or not.
+    #[diesel(sql_type = Text)]
+    executed: String,
+}
+
+#[derive(QueryableByName)]
+struct Received {
+    #[diesel(sql_type = Bool)]
+    is_mariadb: bool,
+    #[diesel(sql_type = Text)]
+    received: String,
     #[diesel(sql_type = Text)]
     executed: String,
 }
@@ -173,6 +190,21 @@ pub(super) fn report(conn: &mut MysqlConnection) -> QueryResult<Report> {
         missing_grant: channels.missing_grant,
         identity: standing.identity(),
     })
+}
+
+/// What a replica has received or written down: rows are seen a moment before they count as applied.
+pub(super) fn received(conn: &mut MysqlConnection) -> QueryResult<Option<Position>> {
+    let Received {
+        is_mariadb,
+        received,
+        executed,
+    } = Prepared(RECEIVED).get_result(conn)?;
+    let parse = match is_mariadb {
+        true => Position::parse_mariadb,
+        false => Position::parse_mysql,
+    };
+    let both = parse(&received).ok().zip(parse(&executed).ok());
+    Ok(both.and_then(|(received, executed)| received.merge(&executed)))
 }
 
 pub(super) fn load(conn: &mut MysqlConnection) -> QueryResult<Option<u32>> {

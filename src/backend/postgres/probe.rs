@@ -127,6 +127,15 @@ pub(super) fn report(conn: &mut PgConnection) -> QueryResult<Report> {
     })
 }
 
+/// What a standby has received: rows are seen a moment before they count as replayed.
+pub(super) fn received(conn: &mut PgConnection) -> QueryResult<Option<Position>> {
+    let replayed = "pg_last_wal_replay_lsn()";
+    let received = format!("greatest(pg_last_wal_receive_lsn(), {replayed})");
+    let question = STANDING.replacen(replayed, &received, 1);
+    let answer: Answer = diesel::sql_query(question).get_result(conn)?;
+    Ok(answer.position())
+}
+
 pub(super) fn load(conn: &mut PgConnection) -> QueryResult<Option<u32>> {
     let Load { active } = diesel::sql_query(LOAD).get_result(conn)?;
     Ok(u32::try_from(active).ok())

@@ -84,8 +84,9 @@ impl fmt::Display for ValidConfig {
         }
         write!(
             f,
-            "; mode {:?}, default_mode {:?}, strategy {:?}, consistency {:?}, affinity {:?}, ",
-            s.mode, s.default_mode, s.strategy, s.consistency, s.affinity
+            "; mode {:?}, default_mode {:?}, strategy {:?}, consistency {:?}, affinity {:?}, \
+             monotonic_reads {:?}, ",
+            s.mode, s.default_mode, s.strategy, s.consistency, s.affinity, s.monotonic_reads
         )?;
         match (s.fallback, self.fallback_limit(&self.primary)) {
             (Fallback::Stale, _) => f.write_str("fallback Stale, ")?,

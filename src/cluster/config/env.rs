@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::error::ConfigError;
 use super::{
-    Affinity, ClusterConfig, ClusterMode, Consistency, Fallback, ImplicitContext, Mode, Role, url,
+    Affinity, ClusterConfig, ClusterMode, Consistency, Fallback, ImplicitContext, Mode,
+    MonotonicReads, Role, url,
 };
 use crate::cluster::select::Strategy;
 
@@ -45,6 +46,11 @@ const VARIABLES: &[Variable] = &[
     ("ROUTED_AFFINITY", "block or query", |c, v| {
         Some(c.affinity(affinity(v)?))
     }),
+    (
+        "ROUTED_MONOTONIC_READS",
+        "within_context or across_requests",
+        |c, v| Some(c.monotonic_reads(monotonic_reads(v)?)),
+    ),
     ("ROUTED_FALLBACK", FALLBACKS, |c, v| {
         Some(c.fallback(fallback(v)?))
     }),
@@ -259,6 +265,14 @@ fn affinity(text: &str) -> Option<Affinity> {
     match word(text).as_str() {
         "block" => Some(Affinity::Block),
         "query" => Some(Affinity::Query),
+        _ => None,
+    }
+}
+
+fn monotonic_reads(text: &str) -> Option<MonotonicReads> {
+    match word(text).as_str() {
+        "within_context" => Some(MonotonicReads::WithinContext),
+        "across_requests" => Some(MonotonicReads::AcrossRequests),
         _ => None,
     }
 }

@@ -19,7 +19,9 @@ pub(crate) use self::decided::NodeSettings;
 pub use self::error::ConfigError;
 pub use self::node::NodeConfig;
 pub(crate) use self::settings::{RolesFrom, Settings};
-pub use self::types::{Affinity, ClusterMode, Consistency, Fallback, ImplicitContext, Mode, Role};
+pub use self::types::{
+    Affinity, ClusterMode, Consistency, Fallback, ImplicitContext, Mode, MonotonicReads, Role,
+};
 #[cfg(feature = "postgres")]
 pub(crate) use self::url::postgres::{with_option, with_parameter};
 pub(crate) use self::validate::{PROBE_TIMEOUT, ValidConfig};
@@ -149,6 +151,14 @@ impl ClusterConfig {
     /// Defaults to [`Affinity::Block`].
     pub fn affinity(mut self, affinity: Affinity) -> Self {
         self.settings.affinity = affinity;
+        self
+    }
+
+    /// Sets for how long no read shows less than one before it.
+    ///
+    /// Defaults to [`MonotonicReads::WithinContext`].
+    pub fn monotonic_reads(mut self, monotonic: MonotonicReads) -> Self {
+        self.settings.monotonic_reads = monotonic;
         self
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::validate::PROBE_TIMEOUT;
-use super::{Affinity, ClusterMode, Consistency, Fallback, ImplicitContext, Mode, Role};
+use super::{
+    Affinity, ClusterMode, Consistency, Fallback, ImplicitContext, Mode, MonotonicReads, Role,
+};
 use crate::cluster::select::Strategy;
 #[cfg(feature = "memcached")]
 use crate::cluster::shared_status::SharedStatus;
@@ -20,6 +22,7 @@ pub(crate) struct Settings {
     pub(crate) strategy: Strategy,
     pub(crate) consistency: Consistency,
     pub(crate) affinity: Affinity,
+    pub(crate) monotonic_reads: MonotonicReads,
     pub(crate) fallback: Fallback,
     pub(crate) implicit_context: ImplicitContext,
     pub(crate) max_lag: Option<Duration>,
@@ -64,6 +67,7 @@ impl Default for Settings {
             strategy: Strategy::default(),
             consistency: Consistency::default(),
             affinity: Affinity::default(),
+            monotonic_reads: MonotonicReads::default(),
             fallback: Fallback::default(),
             implicit_context: ImplicitContext::default(),
             max_lag: Some(Duration::from_secs(5)),

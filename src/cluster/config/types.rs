@@ -110,6 +110,37 @@ pub enum Affinity {
     Query,
 }
 
+/// For how long no read shows less of what others write than one before it.
+///
+/// What a context has written itself is never missed, whatever is set here.
+///
+/// ```
+/// # mod setup { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/doctest_setup.rs")); }
+/// # use setup::*;
+/// let config = config().monotonic_reads(MonotonicReads::AcrossRequests);
+/// # let manager = RoutedConnectionManager::<SqliteConnection>::new(config)?;
+/// # let _pool = pool();
+/// # let mut conn = manager.cluster().connection();
+/// # conn.distributed(|conn| posts::table.first::<(i32, String)>(conn))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum MonotonicReads {
+    /// From block to block of one [`Context`](crate::Context), as long as they read from replicas:
+    /// as [`Affinity::Block`] says. Costs nothing. The default.
+    #[default]
+    WithinContext,
+    /// Also what a block has read from the primary, and from request to request, as far as the
+    /// client brings the token along: a list does not lose an entry on reload. At the end of each
+    /// block that has read the node is asked how far it has come, one round trip. Needs
+    /// [`Affinity::Block`].
+    ///
+    /// Under synchronous replication a replica may show a commit before the primary does; a read
+    /// that goes from there to the primary may miss it.
+    AcrossRequests,
+}
+
 /// What happens to a read when no replica may serve it.
 ///
 /// Falling back marks nothing: as soon as a replica answers, it is used again.

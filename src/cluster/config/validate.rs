@@ -8,7 +8,9 @@ use std::time::Duration;
 use super::decided::PoolSizes;
 use super::error::ConfigError;
 use super::url::{self, Located, Visibility};
-use super::{ClusterConfig, Fallback, NodeConfig, NodeSettings, Role, Settings};
+use super::{
+    Affinity, ClusterConfig, Fallback, MonotonicReads, NodeConfig, NodeSettings, Role, Settings,
+};
 use crate::node::Share;
 use crate::statement::Dialect;
 
@@ -190,6 +192,16 @@ impl Settings {
                     accepted,
                 ));
             }
+        }
+        if (self.affinity, self.monotonic_reads)
+            == (Affinity::Query, MonotonicReads::AcrossRequests)
+        {
+            let accepted = "within_context where affinity is query".to_owned();
+            return Err(ConfigError::invalid(
+                "monotonic_reads",
+                "across_requests",
+                accepted,
+            ));
         }
         self.check_functions()?;
         if !replicas.is_empty() {

@@ -15,6 +15,7 @@ fn written(cluster: &str, until: u64, text: Option<&str>) -> Written {
         cluster: ClusterTag::of(cluster),
         until: UnixMillis(until),
         position: text.map(position),
+        viewed: None,
     }
 }
 

@@ -37,6 +37,10 @@ fn when_the_replica_is_gone_the_next_block_reads_where_nothing_is_older() {
         assert_eq!((&*route.node, route.reason), ("n0", Reason::NotCaughtUp));
         let old = conn.distributed_with(Consistency::Eventual, bodies);
         assert!(old.is_empty(), "who asks for nothing gets it");
+        conn.distributed(|conn| {
+            conn.distributed_with(Consistency::Eventual, bodies);
+            assert_eq!(bodies(conn), ["news"], "and nobody else");
+        });
     });
     let other = Context::new().run(|| db.pool.get().unwrap().distributed(who));
     assert_eq!(other, "n2", "who has seen nothing reads on");

@@ -47,6 +47,16 @@ fn every_setting_can_be_read() {
         ("ROUTED_STRATEGY", "failover", "strategy: Failover"),
         ("ROUTED_AFFINITY", "block", "affinity: Block"),
         ("ROUTED_AFFINITY", "Query", "affinity: Query"),
+        (
+            "ROUTED_MONOTONIC_READS",
+            "across_requests",
+            "monotonic_reads: AcrossRequests",
+        ),
+        (
+            "ROUTED_MONOTONIC_READS",
+            "within_context",
+            "monotonic_reads: WithinContext",
+        ),
         ("ROUTED_CONSISTENCY", "session", "consistency: Session"),
         ("ROUTED_CONSISTENCY", "eventual", "consistency: Eventual"),
         ("ROUTED_CONSISTENCY", "strong", "consistency: Strong"),

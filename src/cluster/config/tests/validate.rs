@@ -17,8 +17,9 @@ fn defaults_are_those_of_the_documentation() {
         "cluster \"default\": primary db1:5432/app (pool_size 10), \
          replica db2:5432/app (pool_size 7) weight 1; \
          mode Normal, default_mode Primary, strategy TwoChoices, consistency Session, \
+         affinity Block, monotonic_reads WithinContext, \
          fallback Primary (at most 7), max_lag 5s, sticky_for 12s, quarantine 1s, \
-         check_interval 1s, slow_start 20s, \
+         check_interval 1s, slow_start 20s, catch_up_wait 0ns, \
          connect_timeout 3s, checkout_timeout 5s, validate_after 1s, \
          implicit_context Handle, unknown_functions replica"
     );

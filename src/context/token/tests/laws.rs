@@ -16,13 +16,25 @@ fn any_position() -> impl Strategy<Value = Position> {
 }
 
 fn any_list(clusters: usize) -> impl Strategy<Value = Vec<Written>> {
-    let written = (0u64..40, any::<u64>(), proptest::option::of(any_position()));
-    proptest::collection::vec(written, 0..=clusters).prop_map(|list| {
-        let written = list.into_iter().map(|(tag, until, position)| Written {
-            cluster: ClusterTag(tag),
+    let position = || proptest::option::of(any_position());
+    let viewed = (any::<u64>(), any::<u64>(), position()).prop_map(|(until, server, position)| {
+        let server = ServerTag(server);
+        Viewed {
             until: UnixMillis(until),
-            position,
-        });
+            floor: Floor { server, position },
+        }
+    });
+    let viewed = proptest::option::of(viewed);
+    let written = (0u64..40, any::<u64>(), position(), viewed);
+    proptest::collection::vec(written, 0..=clusters).prop_map(|list| {
+        let written = list
+            .into_iter()
+            .map(|(tag, until, position, viewed)| Written {
+                cluster: ClusterTag(tag),
+                until: UnixMillis(until),
+                position,
+                viewed,
+            });
         merge(written.collect(), vec![])
     })
 }
@@ -86,6 +98,13 @@ proptest! {
         for mut written in found {
             let known = list.iter().find(|known| known.cluster == written.cluster).unwrap();
             written.position = written.position.or(known.position.clone());
+            match (&mut written.viewed, &known.viewed) {
+                (Some(viewed), Some(known)) if viewed.floor.position.is_none() => {
+                    viewed.floor.position = known.floor.position.clone();
+                }
+                (None, Some(known)) => written.viewed = Some(known.clone()),
+                _ => {}
+            }
             prop_assert_eq!(&written, known, "nothing else is there than was written");
         }
     }
@@ -99,7 +118,9 @@ proptest! {
             let parts: Vec<_> = [in_list(&one), in_list(&other)].into_iter().flatten().collect();
             prop_assert_eq!(parts.iter().map(|part| part.until).max(), Some(merged.until));
             if let Some(position) = &merged.position {
-                for part in parts {
+                // one that was only read says nothing of what was written
+                let wrote = |part: &Written| part.position.is_some() || part.until.0 > 0;
+                for part in parts.into_iter().filter(wrote) {
                     // of two PostgreSQL timelines the higher one wins: the positions' own tests
                     let own = part.position.expect("known of both");
                     prop_assert_eq!(position.merge(&own), Some(position.clone()));
