@@ -48,8 +48,9 @@ pub(crate) struct ClusterId(pub(crate) u64);
 ///
 /// Enter one for each request, job or message, on the thread that handles it. Every handle used
 /// on that thread then shares it: a write through one handle is seen by a block of another. A
-/// clone is the same context, for parts of a request that run on several threads. A new thread,
-/// and a task that an executor moves, starts without one.
+/// clone is the same context, for parts of a request that run on several threads. A new thread starts
+/// without one. In async code [`scope`](Self::scope) keeps a future in its context, whichever thread
+/// runs it.
 ///
 /// Outside any context each handle has its own, which ends when the handle goes back to the pool.
 ///
