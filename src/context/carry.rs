@@ -136,13 +136,13 @@ impl Context {
     }
 
     /// Tells whether anything was written since the tokens were taken up.
-    #[cfg(feature = "tower")]
+    #[cfg(feature = "signed")]
     pub(crate) fn moved_since_resume(&self) -> bool {
         self.epoch() > 0 || self.0.has_viewed.load(Ordering::Acquire)
     }
 
     /// Notes that the client gets what it gets: nothing written from now on is in its token.
-    #[cfg(feature = "tower")]
+    #[cfg(feature = "signed")]
     pub(crate) fn answer(&self) {
         self.0.answered.store(true, Ordering::Release);
     }

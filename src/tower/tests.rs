@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tower_service::Service;
 
 use super::*;
+use crate::context::Context;
 use crate::context::tests::cluster;
 
 fn current() -> Context {
