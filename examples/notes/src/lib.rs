@@ -63,11 +63,16 @@ pub fn open() -> Result<RoutedPool<Plain>, Failure> {
     Ok(pool)
 }
 
-/// What every process of the application signs its tokens with: a secret, as are the keys of
-/// sessions.
+/// What the application signs its tokens with: `TOKEN_KEY`, a secret of 32 bytes or more which all
+/// of its processes share.
+///
+/// Without, each process has a random one. It does not know what another one has signed, and has
+/// the client read from the primary for a while.
 pub fn token_keys() -> Result<TokenKeys, ConfigError> {
-    let secret = std::env::var("TOKEN_KEY");
-    TokenKeys::new(secret.unwrap_or_else(|_| "nobody knows this one on your machine".to_owned()))
+    match std::env::var("TOKEN_KEY") {
+        Ok(secret) => TokenKeys::new(secret),
+        Err(_) => TokenKeys::new(rand::random::<[u8; 32]>()),
+    }
 }
 
 /// Reads all notes, the oldest first.

@@ -17,7 +17,7 @@ use notes::{Draft, Failure, route};
 
 #[actix_web::main]
 async fn main() -> Result<(), Failure> {
-    let _pool = notes::open()?;
+    notes::open()?;
     // `plain_http` because there is no TLS here
     let carrier = Data::new(TokenCarrier::new(notes::token_keys()?).plain_http());
     let app = move || {

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let _pool = notes::open()?;
+    notes::open()?;
     let listener = TcpListener::bind(("127.0.0.1", notes::port()?)).await?;
     println!("Open http://{} in a browser.", listener.local_addr()?);
     Ok(axum::serve(listener, app()?).await?)

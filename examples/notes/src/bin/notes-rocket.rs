@@ -21,7 +21,7 @@ use rocket::{Config, Request, get, http::Status, post, routes};
 
 #[rocket::main]
 async fn main() -> Result<(), Failure> {
-    let _pool = notes::open()?;
+    notes::open()?;
     // `plain_http` because there is no TLS here
     let carrier = TokenCarrier::new(notes::token_keys()?).plain_http();
     let config = Config {
@@ -32,6 +32,7 @@ async fn main() -> Result<(), Failure> {
     };
     let rocket = rocket::custom(config)
         .manage(carrier)
+        // the last fairing: what others do to a response is done by then
         .attach(tokens())
         .mount("/", routes![page, add]);
     rocket.launch().await?;

@@ -27,7 +27,8 @@ fn each_example_runs_by_itself_and_replicates() {
         let mut process = start(program, &[], dir.path());
         let home = format!("http://{}", process.address());
         let mut writer = Client::default();
-        writer.post(&format!("{home}/notes"), "body=%3Cb%3Eown");
+        let answer = writer.post(&format!("{home}/notes"), "body=%3Cb%3Eown");
+        assert_eq!(answer.status, 303, "{program}: {}", answer.body);
         let page = writer.get(&home).body;
         assert!(page.contains("<li>&lt;b>own</li>"), "{program}: {page}");
         wait_until("the replica has it for others", SOON, || {

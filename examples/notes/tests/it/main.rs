@@ -19,7 +19,7 @@ mod gate;
 #[cfg(feature = "postgres")]
 mod jobs;
 #[cfg(feature = "postgres")]
-mod late;
+mod layer;
 #[cfg(feature = "postgres")]
 mod site;
 #[cfg(feature = "postgres")]

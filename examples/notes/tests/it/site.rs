@@ -87,6 +87,7 @@ pub fn command(program: &str, cluster: &Cluster) -> Command {
         .env("DATABASE_REPLICA_URLS", cluster.replica_urls().join(" "))
         .env("ROUTED_MAX_LAG", "600s")
         .env("ROUTED_STICKY_FOR", "700s")
+        .env("TOKEN_KEY", "the same in all processes of a site")
         .env("PORT", "0");
     command
 }

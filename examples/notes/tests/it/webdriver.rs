@@ -33,7 +33,7 @@ impl Browser {
     /// Starts Chromium with an empty profile below this directory.
     pub fn start(dir: &Path) -> Self {
         let mut command = Command::new(program("chromedriver"));
-        command.arg("--port=0");
+        command.arg("--port=0").env("HOME", dir);
         let mut driver = Process::start(command, dir);
         let port = driver.line(|line| {
             let (_, port) = line.split_once("started successfully on port ")?;
