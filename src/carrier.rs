@@ -1,11 +1,12 @@
-//! How a token goes to the client and back: in one of eight cookies, or in a header.
+//! How a token goes to the client and back: in a cookie, or in a header.
 
 use std::time::Duration;
 
 use crate::context::{Context, TokenKeys};
 
-/// The names that a token's cookie may have: enough for tabs, few enough for every browser.
-const SLOTS: u8 = 8;
+/// From so many cookies on a new one takes the place of an old one: enough for tabs, few enough for
+/// every server's limit.
+const ENOUGH: usize = 8;
 
 /// Carries tokens to the clients of a server and back, in whichever web framework.
 ///
@@ -14,10 +15,11 @@ const SLOTS: u8 = 8;
 /// of the request, run the request in it, and add to the response what [`answer`](Self::answer)
 /// returns. Make it the outermost one, and have it answer errors, too.
 ///
-/// The client gets a token in a cookie when its request has written, and only then. It is one of
-/// eight cookies at random, which are read together, so that two tabs do not destroy each other's.
-/// No cookie is ever removed: they end by themselves when `sticky_for` is over, and are `HttpOnly`
-/// and `SameSite=Lax`.
+/// The client gets a token in a cookie when its request has written, and only then. Each cookie has
+/// a name of its own, and all are read together, so that two tabs do not destroy each other's token
+/// in whichever order they are answered. Only a client that has sent eight gets one in place of one
+/// of those. No cookie is ever removed: they end by themselves when `sticky_for` is over, and are
+/// `HttpOnly` and `SameSite=Lax`.
 ///
 /// A response with `Cache-Control: public` or `s-maxage` gets none, because a cache would hand it
 /// on to others: answer requests that write in another way.
@@ -27,7 +29,7 @@ const SLOTS: u8 = 8;
 /// # use setup::*; let (secret, pool) = ([7; 32], pool());
 /// let carrier = TokenCarrier::new(TokenKeys::new(secret)?);
 ///
-/// let request = carrier.resume(["theme=dark; routed_3=garbage"]); // its `Cookie` headers
+/// let request = carrier.resume(["theme=dark; routed_5eed=garbage"]); // its `Cookie` headers
 /// let mut conn = pool.get()?;
 /// request.run(|| diesel::delete(posts::table).execute(&mut conn))?;
 /// drop(conn);
@@ -74,7 +76,7 @@ impl TokenCarrier {
         }
     }
 
-    /// Sets what the names of the cookies begin with; `PREFIX_0` to `PREFIX_7` are used.
+    /// Sets what the names of the cookies begin with; `_` and up to eight hexadecimal digits follow.
     ///
     /// Defaults to `routed`. Applications on one host and path need different ones.
     ///
@@ -145,24 +147,26 @@ impl TokenCarrier {
     pub fn resume<V: AsRef<[u8]>>(&self, values: impl IntoIterator<Item = V>) -> Context {
         let values: Vec<V> = values.into_iter().collect();
         let values = values.iter().map(AsRef::as_ref);
-        let tokens: Vec<&str> = match self.header {
-            Some(_) => values
-                .filter_map(|value| std::str::from_utf8(value).ok())
-                .collect(),
+        let (names, tokens): (Vec<u32>, Vec<&str>) = match self.header {
+            Some(_) => {
+                let texts = values.filter_map(|value| std::str::from_utf8(value).ok());
+                (vec![], texts.collect())
+            }
             // other cookies may hold anything, so that the header as a whole is no text
             None => values
                 .flat_map(|value| value.split(|byte| *byte == b';'))
                 .filter_map(|pair| self.received(pair))
-                .collect(),
+                .unzip(),
         };
-        Context::resume_all(tokens, self.keys.as_ref())
+        Context::resume_all(tokens, self.keys.as_ref(), names)
     }
 
-    fn received<'a>(&self, pair: &'a [u8]) -> Option<&'a str> {
+    fn received<'a>(&self, pair: &'a [u8]) -> Option<(u32, &'a str)> {
         let (name, value) = std::str::from_utf8(pair).ok()?.split_once('=')?;
-        let slot = name.trim().strip_prefix(&self.prefix)?.strip_prefix('_')?;
-        let ours = matches!(slot.as_bytes(), [digit] if (b'0'..b'0' + SLOTS).contains(digit));
-        ours.then_some(value.trim())
+        let name = name.trim().strip_prefix(&self.prefix)?.strip_prefix('_')?;
+        let is_ours = name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let name = u32::from_str_radix(name, 16).ok().filter(|_| is_ours)?;
+        Some((name, value.trim()))
     }
 
     /// Returns the header that hands the client its token: the name, in lower case, and the value;
@@ -186,14 +190,18 @@ impl TokenCarrier {
         let (token, left) = context.written_token(self.keys.as_ref())?;
         Some(match self.header {
             Some(name) => (name, token),
-            None => ("set-cookie", self.cookie(&token, left)),
+            None => ("set-cookie", self.cookie(context, &token, left)),
         })
     }
 
     /// The cookie for a token that is of use for as long as is `left`.
-    fn cookie(&self, token: &str, left: Duration) -> String {
+    fn cookie(&self, context: &Context, token: &str, left: Duration) -> String {
         let Self { prefix, path, .. } = self;
-        let slot = rand::random_range(0..SLOTS);
+        let name = match context.cookies() {
+            // what that one says is in this token, too
+            known if known.len() >= ENOUGH => known[rand::random_range(0..known.len())],
+            _ => rand::random(),
+        };
         // rounded up: a token that has ended does no harm
         let seconds = left.as_secs() + 1;
         let secure = match self.transport {
@@ -201,7 +209,7 @@ impl TokenCarrier {
             Transport::Any => "",
         };
         format!(
-            "{prefix}_{slot}={token}; Max-Age={seconds}; Path={path}; HttpOnly; SameSite=Lax{secure}"
+            "{prefix}_{name:x}={token}; Max-Age={seconds}; Path={path}; HttpOnly; SameSite=Lax{secure}"
         )
     }
 }

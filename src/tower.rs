@@ -18,7 +18,7 @@ use tower_service::Service;
 use crate::carrier::TokenCarrier;
 use crate::context::{Scope, TokenKeys};
 
-/// Runs each request in a [`Context`] of its own and carries what it wrote to the client's next
+/// Runs each request in a [`Context`](crate::Context) of its own and carries what it wrote to the client's next
 /// one, which may reach another process.
 ///
 /// Make it the outermost layer: what a layer outside it answers for the application, such as a

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::context::tests::cluster;
 
@@ -63,4 +65,51 @@ fn what_a_cache_may_hand_on_carries_no_token() {
 #[should_panic(expected = "is no name of a header in lower case")]
 fn a_header_in_upper_case_is_refused() {
     let _ = signed().header("X-Routed-Token");
+}
+
+/// A browser with its cookies.
+#[derive(Default, Clone)]
+struct Browser(BTreeMap<String, String>);
+
+impl Browser {
+    fn request(&self, carrier: &TokenCarrier) -> Context {
+        let pairs = self.0.iter().map(|(name, value)| format!("{name}={value}"));
+        carrier.resume([pairs.collect::<Vec<_>>().join("; ")])
+    }
+
+    fn receive(&mut self, cookie: &str) {
+        let (name, rest) = cookie.split_once('=').unwrap();
+        let value = rest.split(';').next().unwrap();
+        self.0.insert(name.to_owned(), value.to_owned());
+    }
+}
+
+fn write(carrier: &TokenCarrier, request: &Context) -> String {
+    request.mark(&cluster());
+    carrier.answer::<&str>(request, []).unwrap().1
+}
+
+#[test]
+fn two_tabs_that_write_at_the_same_time_keep_both_tokens() {
+    let carrier = signed();
+    for _ in 0..200 {
+        let mut browser = Browser::default();
+        let requests = [browser.request(&carrier), browser.request(&carrier)];
+        for request in requests {
+            browser.receive(&write(&carrier, &request));
+        }
+        assert_eq!(browser.0.len(), 2, "in whichever order they are answered");
+    }
+}
+
+#[test]
+fn a_client_that_keeps_writing_keeps_few_cookies() {
+    let carrier = signed();
+    let mut browser = Browser::default();
+    for _ in 0..100 {
+        let request = browser.request(&carrier);
+        browser.receive(&write(&carrier, &request));
+    }
+    assert_eq!(browser.0.len(), 8);
+    assert!(browser.request(&carrier).is_sticky());
 }
