@@ -41,7 +41,8 @@ async fn routed(
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let sent = request.headers().get_all(carrier.request_header());
     let context = carrier.resume(sent);
-    // workers serve many requests on one thread: `scope` is inside only while this one is polled
+    // workers serve many requests on one thread: `scope` is inside only while this one is polled;
+    // what a handler fails with is a response, too
     let mut response = context.scope(next.call(request)).await?;
     let cacheable = response.headers().get_all(CACHE_CONTROL);
     if let Some((name, value)) = carrier.answer(&context, cacheable) {
