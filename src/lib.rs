@@ -94,7 +94,7 @@
 //! | `postgres` | [`PgConnection`](https://docs.rs/diesel/2.3/diesel/pg/struct.PgConnection.html): PostgreSQL |
 //! | `mysql` | [`MysqlConnection`](https://docs.rs/diesel/2.3/diesel/mysql/struct.MysqlConnection.html): MySQL and MariaDB |
 //! | `sqlite` | [`SqliteConnection`](https://docs.rs/diesel/2.3/diesel/sqlite/struct.SqliteConnection.html): SQLite |
-//! | `signed` | [`TokenKeys`]: tokens that clients cannot write themselves |
+//! | `signed` | [`TokenKeys`]: tokens that clients cannot write themselves; [`TokenCarrier`]: their cookies, in any web framework |
 //! | `tokio` | [`route::spawn_blocking`]: blocking tasks of a request |
 //! | `tower` | [`RoutedLayer`]: one context for each HTTP request of axum and others; with `signed` |
 //! | `memcached` | [`SharedStatus`]: many processes ask the servers for load and lag as one |
@@ -129,6 +129,9 @@ mod manager;
 #[cfg(feature = "tower")]
 mod tower;
 
+#[cfg(feature = "signed")]
+mod carrier;
+
 mod connection;
 mod distribute;
 
@@ -154,6 +157,8 @@ mod readme;
 #[cfg(feature = "tower")]
 pub use self::tower::{RoutedBody, RoutedFuture, RoutedLayer, RoutedService};
 pub use backend::ReplicatedConnection;
+#[cfg(feature = "signed")]
+pub use carrier::TokenCarrier;
 #[cfg(feature = "memcached")]
 pub use cluster::SharedStatus;
 pub use cluster::{

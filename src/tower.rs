@@ -1,7 +1,5 @@
 //! One context for each HTTP request, and a token that the client carries to its next one.
 
-mod carrier;
-
 #[cfg(test)]
 mod tests;
 
@@ -11,27 +9,23 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll};
 
-use http::{Request, Response};
+use http::header::{CACHE_CONTROL, SET_COOKIE};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use self::carrier::Carrier;
-use crate::context::{Context, Scope, TokenKeys};
+use crate::carrier::TokenCarrier;
+use crate::context::{Scope, TokenKeys};
 
-/// Runs each request in a [`Context`] of its own and carries what it wrote to the client's next
+/// Runs each request in a [`Context`](crate::Context) of its own and carries what it wrote to the client's next
 /// one, which may reach another process.
 ///
 /// Make it the outermost layer: what a layer outside it answers for the application, such as a
 /// time-out or a caught panic, carries no token.
 ///
 /// The client gets a token in a cookie when its request has written, and only then; also with an
-/// error. It is one of eight cookies at random, which are read together, so that two tabs do not
-/// destroy each other's. No cookie is ever removed: they end by themselves when
-/// `sticky_for` is over, and are `HttpOnly` and `SameSite=Lax`.
-///
-/// A response with `Cache-Control: public` or `s-maxage` gets none, because a cache would hand it
-/// on to others: answer requests that write in another way.
+/// error, and never with a response that is publicly cacheable. [`TokenCarrier`] has the rules.
 ///
 /// The token is taken when the head of the response is made. A write that still runs then is in
 /// it; one that begins later, as in a body that is streamed, is not, and is told as
@@ -50,73 +44,54 @@ use crate::context::{Context, Scope, TokenKeys};
 /// # Ok::<(), diesel_routed::ConfigError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct RoutedLayer {
-    keys: Option<TokenKeys>,
-    carrier: Carrier,
-}
+pub struct RoutedLayer(TokenCarrier);
 
 impl RoutedLayer {
     /// Signs tokens and believes only signed ones.
     pub fn new(keys: TokenKeys) -> Self {
-        Self {
-            keys: Some(keys),
-            carrier: Carrier::default(),
-        }
+        Self(TokenCarrier::new(keys))
     }
 
-    /// Believes what clients send, for when all of them are trusted.
-    ///
-    /// A client that writes a token of its own can send its own reads to the primary.
+    /// As [`TokenCarrier::unsigned`]: believes what clients send, for when all of them are trusted.
     pub fn unsigned() -> Self {
-        Self {
-            keys: None,
-            carrier: Carrier::default(),
-        }
+        Self(TokenCarrier::unsigned())
     }
 
-    /// Sets what the names of the cookies begin with; `PREFIX_0` to `PREFIX_7` are used.
-    ///
-    /// Defaults to `routed`. Applications on one host and path need different ones.
+    /// As [`TokenCarrier::cookie_prefix`]. Defaults to `routed`.
     ///
     /// # Panics
     ///
     /// If it cannot be part of a cookie's name.
     #[must_use]
-    pub fn cookie_prefix(mut self, prefix: &str) -> Self {
-        self.carrier.set_prefix(prefix);
-        self
+    pub fn cookie_prefix(self, prefix: &str) -> Self {
+        Self(self.0.cookie_prefix(prefix))
     }
 
-    /// Sets the path under which clients send the cookies back. Defaults to `/`.
+    /// As [`TokenCarrier::cookie_path`]. Defaults to `/`.
     ///
     /// # Panics
     ///
     /// If it does not begin with `/`, or cannot be part of a cookie.
     #[must_use]
-    pub fn cookie_path(mut self, path: &str) -> Self {
-        self.carrier.set_path(path);
-        self
+    pub fn cookie_path(self, path: &str) -> Self {
+        Self(self.0.cookie_path(path))
     }
 
     /// Leaves `Secure` out of the cookies, so that clients send them without TLS as well.
     #[must_use]
-    pub fn plain_http(mut self) -> Self {
-        self.carrier.allow_plain_http();
-        self
+    pub fn plain_http(self) -> Self {
+        Self(self.0.plain_http())
     }
 
-    /// Carries tokens in this header in place of cookies, for clients that are programs.
-    ///
-    /// Such a client sends the last value that it got with each request, and all of them if its
-    /// requests run at the same time.
+    /// As [`TokenCarrier::header`]: carries tokens in this header in place of cookies, for clients
+    /// that are programs.
     ///
     /// # Panics
     ///
     /// If it is no name of a header in lower case, such as `x-routed-token`.
     #[must_use]
-    pub fn header(mut self, name: &'static str) -> Self {
-        self.carrier.set_header(name);
-        self
+    pub fn header(self, name: &'static str) -> Self {
+        Self(self.0.header(name))
     }
 }
 
@@ -126,7 +101,7 @@ impl<S> Layer<S> for RoutedLayer {
     fn layer(&self, inner: S) -> RoutedService<S> {
         RoutedService {
             inner,
-            layer: Arc::new(self.clone()),
+            carrier: Arc::new(self.0.clone()),
         }
     }
 }
@@ -135,7 +110,7 @@ impl<S> Layer<S> for RoutedLayer {
 #[derive(Debug, Clone)]
 pub struct RoutedService<S> {
     inner: S,
-    layer: Arc<RoutedLayer>,
+    carrier: Arc<TokenCarrier>,
 }
 
 impl<S, B, R> Service<Request<B>> for RoutedService<S>
@@ -151,13 +126,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> RoutedFuture<S::Future> {
-        let tokens = self.layer.carrier.received(request.headers());
-        let context = Context::resume_all(tokens, self.layer.keys.as_ref());
+        let header = self.carrier.request_header();
+        let context = self.carrier.resume(request.headers().get_all(header));
         // a service may do its work before it returns a future
         let response = context.run(|| self.inner.call(request));
         RoutedFuture {
             response: context.scope(response),
-            layer: Arc::clone(&self.layer),
+            carrier: Arc::clone(&self.carrier),
         }
     }
 }
@@ -165,7 +140,7 @@ where
 /// A response to come; made by [`RoutedService`].
 pub struct RoutedFuture<F> {
     response: Scope<F>,
-    layer: Arc<RoutedLayer>,
+    carrier: Arc<TokenCarrier>,
 }
 
 impl<F, R, E> Future for RoutedFuture<F>
@@ -179,17 +154,22 @@ where
             .poll(cx)
             .map_ok(|mut response| {
                 let context = self.response.context();
-                // first: a write that begins in between is told in vain, but never missing
-                context.answer();
-                if context.moved_since_resume() && !carrier::is_public(response.headers()) {
-                    if let Some((token, left)) = context.written_token(self.layer.keys.as_ref()) {
-                        self.layer
-                            .carrier
-                            .send(&token, left, response.headers_mut());
-                    }
+                let cacheable = response.headers().get_all(CACHE_CONTROL);
+                if let Some((name, value)) = self.carrier.answer(context, cacheable) {
+                    add(name, value, response.headers_mut());
                 }
                 response.map(|body| RoutedBody(context.around(body)))
             })
+    }
+}
+
+fn add(name: &'static str, value: String, headers: &mut HeaderMap) {
+    let name = HeaderName::from_static(name);
+    let value = HeaderValue::try_from(value).expect("every part of it was checked");
+    if name == SET_COOKIE {
+        headers.append(name, value);
+    } else {
+        headers.insert(name, value);
     }
 }
 

@@ -26,7 +26,7 @@ impl Context {
     /// assert!(!request.is_sticky());
     /// ```
     pub fn resume(token: &str) -> Self {
-        Self::resume_all([token], None)
+        Self::resume_all([token], None, vec![])
     }
 
     /// As [`resume`](Self::resume), for tokens that [`token_signed`](Self::token_signed) has made.
@@ -35,13 +35,14 @@ impl Context {
     /// counts as if something had just been written.
     #[cfg(feature = "signed")]
     pub fn resume_signed(token: &str, keys: &TokenKeys) -> Self {
-        Self::resume_all([token], Some(keys))
+        Self::resume_all([token], Some(keys), vec![])
     }
 
-    /// Takes up all the tokens that a client has sent.
+    /// Takes up all the tokens that a client has sent, in cookies of these names.
     pub(crate) fn resume_all<'a>(
         tokens: impl IntoIterator<Item = &'a str>,
         keys: Option<&TokenKeys>,
+        cookies: Vec<u32>,
     ) -> Self {
         let now = Instant::now();
         let read = |token| Resumed::of(token::read(token, keys), now);
@@ -49,6 +50,7 @@ impl Context {
         let resumed = resumed.fold(Resumed::default(), Resumed::and);
         Self(Arc::new(Inner {
             bears_token: true,
+            cookies,
             has_resumed: AtomicBool::new(!resumed.is_empty()),
             resumed: Mutex::new(resumed),
             ..Inner::default()
@@ -135,14 +137,20 @@ impl Context {
         written
     }
 
+    /// The names of the cookies whose tokens were taken up.
+    #[cfg(feature = "signed")]
+    pub(crate) fn cookies(&self) -> &[u32] {
+        &self.0.cookies
+    }
+
     /// Tells whether anything was written since the tokens were taken up.
-    #[cfg(feature = "tower")]
+    #[cfg(feature = "signed")]
     pub(crate) fn moved_since_resume(&self) -> bool {
         self.epoch() > 0 || self.0.has_viewed.load(Ordering::Acquire)
     }
 
     /// Notes that the client gets what it gets: nothing written from now on is in its token.
-    #[cfg(feature = "tower")]
+    #[cfg(feature = "signed")]
     pub(crate) fn answer(&self) {
         self.0.answered.store(true, Ordering::Release);
     }

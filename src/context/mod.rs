@@ -86,6 +86,9 @@ pub(crate) trait Replicas: Send + Sync + fmt::Debug {
 struct Inner {
     /// Positions are read at the end of each unit that writes, for the token that will be made.
     bears_token: bool,
+    /// The names of the cookies that the tokens came in.
+    #[cfg_attr(not(feature = "signed"), allow(dead_code))]
+    cookies: Vec<u32>,
     /// What tokens said is not all handed over to the clusters yet.
     has_resumed: AtomicBool,
     resumed: Mutex<Resumed>,
