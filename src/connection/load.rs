@@ -5,12 +5,12 @@ use diesel::expression::QueryMetadata;
 use diesel::query_builder::{Query, QueryFragment, QueryId};
 use diesel::result::QueryResult;
 
+use super::failure::{
+    Next, after_replica_error, answer_of, may_resend, note_loss, shows_nothing, spent_by,
+};
 use super::lend::{Borrower, Leases, Slot};
 use super::replay::{Peeked, Shared};
-use super::run::{
-    Next, after_replica_error, answer_of, check_fallback, fall_back, may_resend, note_loss,
-    spent_by,
-};
+use super::run::{check_fallback, fall_back};
 use super::settle::{mark_for, note_failure, note_success, occupy};
 use super::unit::Unit;
 use super::{Route, RoutedConnection, answered};
@@ -245,7 +245,9 @@ where
     occupy(lease, statement);
     let mark = mark_for(cluster, unit, lease, statement);
     let loaded = LoadConnection::<B>::load(lease.connection(), source).and_then(Peeked::new);
-    unit.used_primary();
+    if !loaded.as_ref().is_err_and(shows_nothing::<C>) {
+        unit.used_primary();
+    }
     match loaded {
         Ok(cursor) => {
             note_success(unit, statement);

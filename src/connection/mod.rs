@@ -3,6 +3,7 @@
 mod blocks;
 mod catch_up;
 mod facts;
+mod failure;
 mod forward;
 mod lend;
 mod load;

@@ -2,7 +2,10 @@
 
 use diesel::result::{Error, QueryResult};
 
-use super::lend::{Borrower, REPLICA_TRIES, Spent};
+use super::failure::{
+    Next, after_replica_error, answer_of, may_resend, note_loss, shows_nothing, spent_by,
+};
+use super::lend::{Borrower, REPLICA_TRIES};
 use super::settle::{after_error, after_success, mark_for};
 use super::unit::Unit;
 use super::{RoutedConnection, answered};
@@ -11,19 +14,7 @@ use crate::cluster::{Cluster, Consistency, Fallback, NoReplica, Role, Wait, Want
 use crate::decision::{Decision, Reason};
 use crate::error::RoutedError;
 use crate::node::{Lease, Origin, Permit, Tenancy, Use};
-use crate::report::ErrorClass;
-use crate::statement::{Form, Statement};
-
-/// What to do after a statement failed on a replica.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// The error is the user's.
-    Return,
-    /// Another replica may answer.
-    OtherReplica,
-    /// The primary answers, for this reason.
-    Primary(Reason),
-}
+use crate::statement::Statement;
 
 impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// Runs a statement that leaves no cursor behind.
@@ -180,7 +171,9 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 leases.primary_lost = note_loss(&origin, unit, error);
             }
         }
-        unit.used_primary();
+        if !result.as_ref().is_err_and(shows_nothing::<C>) {
+            unit.used_primary();
+        }
         let route = answered(
             cluster,
             &origin.node,
@@ -262,94 +255,6 @@ pub(super) fn admission<C: ReplicatedConnection>(
             borrower.wait(|deadline| borrower.cluster.admit_fallback(deadline))
         }
         _ => Ok(None),
-    }
-}
-
-/// Tells whether a write that a server has refused may run again on another one: it has done
-/// nothing, is one statement, and stands in no transaction.
-pub(super) fn may_resend<C: ReplicatedConnection>(
-    unit: &Unit,
-    statement: &Statement,
-    error: &Error,
-) -> bool {
-    let single = statement.form() == Form::Dml && !unit.in_transaction();
-    single && C::class_of(error) == ErrorClass::Role
-}
-
-/// Decides what happens after an error on a replica, and tells the cluster what it means.
-pub(super) fn after_replica_error<C: ReplicatedConnection>(
-    cluster: &Cluster<C>,
-    unit: &Unit,
-    origin: &Origin<C>,
-    statement: &Statement,
-    error: &Error,
-) -> Next {
-    let class = C::class_of(error);
-    if class == ErrorClass::Death {
-        origin.died();
-    }
-    if unit.in_transaction() {
-        return Next::Return;
-    }
-    if matches!(class, ErrorClass::Death | ErrorClass::Conflict) {
-        cluster.events().retried(origin.node.name(), class);
-        // a block that has read goes on only where it sees nothing older
-        return match unit.pinned().filter(|_| !unit.goes_on_anywhere()) {
-            Some(_) => Next::Primary(Reason::NoReplica),
-            None => Next::OtherReplica,
-        };
-    }
-    if class == ErrorClass::Schema {
-        // whether it has the primary's present schema only the primary could tell
-        cluster.events().retried(origin.node.name(), class);
-        return Next::Primary(Reason::SchemaLag);
-    }
-    if class != ErrorClass::Role {
-        return Next::Return;
-    }
-    if statement.learn(cluster.learned()) {
-        cluster.events().refused(statement.describe());
-    }
-    Next::Primary(Reason::ReadOnlyRefused)
-}
-
-/// What a read has failed with that failed on a replica first, and then on the primary: what is
-/// missing on a replica is missing as long as the primary does not say otherwise.
-pub(super) fn answer_of<C: ReplicatedConnection>(
-    why: &Reason,
-    on_replica: Option<Error>,
-    on_primary: Error,
-) -> Error {
-    let silent = C::class_of(&on_primary) == ErrorClass::Death;
-    match on_replica {
-        Some(error) if silent && *why == Reason::SchemaLag => error,
-        _ => on_primary,
-    }
-}
-
-/// Tells the primary's node of a lost connection, and whether the handle may open another one.
-pub(super) fn note_loss<C: ReplicatedConnection>(
-    origin: &Origin<C>,
-    unit: &Unit,
-    error: &Error,
-) -> bool {
-    let lost = C::class_of(error) == ErrorClass::Death;
-    if lost {
-        origin.node.lost();
-    }
-    lost && !unit.in_transaction()
-}
-
-/// What becomes of a replica's connection after an error.
-pub(super) fn spent_by<C: ReplicatedConnection>(unit: &Unit, error: &Error) -> Spent {
-    if unit.in_transaction() {
-        // the transaction ends first
-        return Spent::No;
-    }
-    match C::class_of(error) {
-        ErrorClass::Death => Spent::Lost,
-        ErrorClass::Role | ErrorClass::Conflict | ErrorClass::Schema => Spent::GiveBack,
-        _ => Spent::No,
     }
 }
 

@@ -3,7 +3,7 @@
 use diesel::pg::PgRowByRowLoadingMode;
 use diesel::prelude::*;
 use diesel::sql_types::{Integer, Text};
-use diesel_routed::Strategy;
+use diesel_routed::{Context, Strategy};
 
 use crate::kit::postgres::*;
 use crate::kit_health::postgres::*;
@@ -64,7 +64,7 @@ fn the_read_is_answered_by_the_next_replica_once() {
     assert_eq!(names, ["n2"]);
     assert_eq!(known.states(), ["up"; 3], "nobody died");
     assert_eq!(
-        block_reads_from(&mut conn),
+        Context::new().run(|| block_reads_from(&mut conn)),
         "n1",
         "and n1 is asked as before"
     );
