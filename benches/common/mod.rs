@@ -7,6 +7,7 @@
 // Every bench compiles its own copy of this module and uses only a part of it.
 #![allow(dead_code, unused_imports)]
 
+pub mod account;
 pub mod machine;
 mod rounds;
 pub mod svg;
