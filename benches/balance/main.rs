@@ -21,7 +21,7 @@ use process::NODES;
 use scenario::{SCENARIOS, Scenario};
 use simulation::Outcome;
 
-const SEEDS: u64 = 9;
+const SEEDS: u64 = 5;
 
 /// The medians over all seeds of one strategy in one scenario.
 struct Figures {

@@ -10,8 +10,9 @@ use super::scenario::Scenario;
 pub const NODES: usize = 4;
 const NAMES: [&str; NODES] = ["n1", "n2", "n3", "n4"];
 
-/// The handles of all processes together; each has an equal part of them.
-const HANDLES: usize = 160;
+/// The handles of a process by default; one that is alone has more.
+const HANDLES: usize = 10;
+const HANDLES_ALONE: usize = 40;
 
 /// The crate's defaults: a replica's pool beside that of handles, and how a replica warms up.
 const POOL_SHARE: f64 = 2.0 / 3.0;
@@ -47,7 +48,10 @@ pub struct Process {
 
 impl Process {
     pub fn new(scenario: &Scenario, chooser: Chooser) -> Self {
-        let handles = HANDLES / scenario.processes;
+        let handles = match scenario.processes {
+            1 => HANDLES_ALONE,
+            _ => HANDLES,
+        };
         Process {
             chooser,
             weights: scenario.replicas.map(|plan| plan.weight),

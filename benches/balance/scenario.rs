@@ -28,11 +28,18 @@ pub struct Scenario {
     pub processes: usize,
     /// The part of what all replicas can do that is asked for.
     pub load: f64,
+    /// The part of the reads that are reports: they take sixty times as long as others.
+    pub reports: f64,
     pub trouble: Trouble,
 }
 
 const EVEN: [Plan; 4] = [Plan {
     slots: 4,
+    weight: 1,
+}; 4];
+
+const LARGE: [Plan; 4] = [Plan {
+    slots: 16,
     weight: 1,
 }; 4];
 
@@ -75,12 +82,13 @@ const UNTOLD: [Plan; 4] = [
     },
 ];
 
-pub const SCENARIOS: [Scenario; 7] = [
+pub const SCENARIOS: [Scenario; 10] = [
     Scenario {
         name: "one process",
         replicas: EVEN,
         processes: 1,
         load: 0.7,
+        reports: 0.0,
         trouble: Trouble::None,
     },
     Scenario {
@@ -88,6 +96,15 @@ pub const SCENARIOS: [Scenario; 7] = [
         replicas: EVEN,
         processes: 16,
         load: 0.7,
+        reports: 0.0,
+        trouble: Trouble::None,
+    },
+    Scenario {
+        name: "a fleet",
+        replicas: LARGE,
+        processes: 64,
+        load: 0.7,
+        reports: 0.0,
         trouble: Trouble::None,
     },
     Scenario {
@@ -95,6 +112,7 @@ pub const SCENARIOS: [Scenario; 7] = [
         replicas: UNEVEN,
         processes: 16,
         load: 0.7,
+        reports: 0.0,
         trouble: Trouble::None,
     },
     Scenario {
@@ -102,6 +120,7 @@ pub const SCENARIOS: [Scenario; 7] = [
         replicas: UNTOLD,
         processes: 16,
         load: 0.5,
+        reports: 0.0,
         trouble: Trouble::None,
     },
     Scenario {
@@ -109,13 +128,31 @@ pub const SCENARIOS: [Scenario; 7] = [
         replicas: EVEN,
         processes: 16,
         load: 0.5,
+        reports: 0.0,
         trouble: Trouble::Slow(5.0),
+    },
+    Scenario {
+        name: "one slow, 4 proc.",
+        replicas: EVEN,
+        processes: 4,
+        load: 0.5,
+        reports: 0.0,
+        trouble: Trouble::Slow(5.0),
+    },
+    Scenario {
+        name: "reports",
+        replicas: EVEN,
+        processes: 16,
+        load: 0.5,
+        reports: 0.005,
+        trouble: Trouble::None,
     },
     Scenario {
         name: "one dies",
         replicas: EVEN,
         processes: 16,
         load: 0.5,
+        reports: 0.0,
         trouble: Trouble::Dies,
     },
     Scenario {
@@ -123,6 +160,7 @@ pub const SCENARIOS: [Scenario; 7] = [
         replicas: EVEN,
         processes: 16,
         load: 0.5,
+        reports: 0.0,
         trouble: Trouble::Shared(0.6),
     },
 ];

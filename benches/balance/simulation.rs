@@ -14,8 +14,10 @@ use super::process::{NODES, Process, Request};
 use super::scenario::{Scenario, Trouble};
 use super::server::{Job, Server};
 
-/// Seconds. The work of a read, on average; the length of a run, and when trouble comes and goes.
+/// Seconds. The work of a read, on average, and how many times as much a report is; the length of
+/// a run, and when trouble comes and goes.
 const WORK: f64 = 0.005;
+const REPORT: f64 = 60.0;
 const END: f64 = 60.0;
 const TROUBLE: [f64; 2] = [15.0, 35.0];
 
@@ -210,11 +212,17 @@ impl<'a> World<'a> {
 
     fn arrival(&mut self) {
         let slots: usize = self.scenario.replicas.iter().map(|plan| plan.slots).sum();
-        let rate = slots as f64 / WORK * self.scenario.load;
+        let reports = self.scenario.reports;
+        let mean = WORK * (1.0 + (REPORT - 1.0) * reports);
+        let rate = slots as f64 / mean * self.scenario.load;
+        let length = match self.arrivals.random_bool(reports) {
+            true => REPORT,
+            false => 1.0,
+        };
         let request = Request {
             process: Some(self.arrivals.random_range(0..self.processes.len())),
             arrived: self.now,
-            work: exponential(&mut self.arrivals),
+            work: exponential(&mut self.arrivals) * length,
         };
         let pause = exponential(&mut self.arrivals) / rate;
         self.after(pause, What::Arrival);
