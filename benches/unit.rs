@@ -83,7 +83,9 @@ macro_rules! pools {
                 pub fn new(cluster: &Cluster) -> Self {
                     let manager = || ConnectionManager::new(cluster.url(0));
                     let untested = Pool::builder().test_on_check_out(false);
-                    let config = ClusterConfig::new(cluster.url(0)).replica(cluster.url(1));
+                    let config = ClusterConfig::new(cluster.url(0))
+                        .replica(cluster.url(1))
+                        .replica(cluster.url(2));
                     let routed = RoutedConnectionManager::connect(config).expect("a node answers");
                     Pools {
                         plain: Pool::new(manager()).expect("the server answers"),
@@ -170,10 +172,10 @@ fn main() {
         "time: routed / default",
         "routed / without ping",
     ]);
-    let postgres = start(Cluster::postgres(1), account::POSTGRES);
+    let postgres = start(Cluster::postgres(2), account::POSTGRES);
     rows!(postgres, &postgres, table);
     drop(postgres);
-    let mariadb = start(Cluster::mariadb(1), account::MARIADB);
+    let mariadb = start(Cluster::mariadb(2), account::MARIADB);
     rows!(mariadb, &mariadb, table);
     println!("\n{table}");
 }

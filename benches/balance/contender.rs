@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use diesel_routed::{Candidate, Select, Strategy};
 
-use super::latency::{Averages, ByLatency};
+use super::latency::{Averages, ByLatency, LessIfSlow};
 
 /// What a process learns of the load of servers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Its own probes ask every 5 seconds, as the crate does.
     Own,
+    /// The same, but a look by one process within the last 5 seconds is good for all others, as with
+    /// the crate's `SharedStatus`.
+    Shared,
     /// All processes have one status, renewed every second.
     Cached,
 }
@@ -26,6 +29,8 @@ enum Make {
     /// Everyone takes the least loaded of the cached status.
     Herd,
     Latency,
+    Slowness,
+    TwoByLoad,
 }
 
 /// How one process chooses.
@@ -36,28 +41,29 @@ pub struct Chooser {
 }
 
 pub fn contenders() -> Vec<Contender> {
-    let built = |name, strategy| Contender {
-        name,
-        status: Status::Own,
-        make: Make::Built(strategy),
-    };
+    let with = |status, name, make| Contender { name, status, make };
+    let own = |name, make| with(Status::Own, name, make);
     vec![
-        built("two_choices", Strategy::TwoChoices),
-        Contender {
-            name: "two_choices by latency",
-            status: Status::Own,
-            make: Make::Latency,
-        },
-        built("least_loaded", Strategy::LeastLoaded),
-        built("round_robin", Strategy::RoundRobin),
-        built("weighted_random", Strategy::WeightedRandom),
-        built("random", Strategy::Random),
-        built("failover", Strategy::Failover),
-        Contender {
-            name: "least of a cached status",
-            status: Status::Cached,
-            make: Make::Herd,
-        },
+        own("two_choices", Make::Built(Strategy::TwoChoices)),
+        own("least_loaded", Make::Built(Strategy::LeastLoaded)),
+        with(
+            Status::Shared,
+            "least_loaded, shared",
+            Make::Built(Strategy::LeastLoaded),
+        ),
+        own("round_robin", Make::Built(Strategy::RoundRobin)),
+        own("weighted_random", Make::Built(Strategy::WeightedRandom)),
+        own("random", Make::Built(Strategy::Random)),
+        own("failover", Make::Built(Strategy::Failover)),
+        with(Status::Cached, "least of a cached status", Make::Herd),
+        own("not built: by latency", Make::Latency),
+        own("not built: less if slow", Make::Slowness),
+        own("not built: two by load", Make::TwoByLoad),
+        with(
+            Status::Shared,
+            "not built: two by load, shared",
+            Make::TwoByLoad,
+        ),
     ]
 }
 
@@ -72,14 +78,37 @@ impl Contender {
                 select: Arc::new(least_of_status),
                 averages: None,
             },
-            Make::Latency => {
-                let averages = Arc::new(Averages::default());
-                Chooser {
-                    select: Arc::new(ByLatency::new(Arc::clone(&averages), seed)),
-                    averages: Some(averages),
-                }
+            Make::TwoByLoad => Chooser {
+                select: Arc::new(two_by_load(seed)),
+                averages: None,
+            },
+            Make::Latency => Chooser::learning(|averages| Arc::new(ByLatency::new(averages, seed))),
+            Make::Slowness => {
+                Chooser::learning(|averages| Arc::new(LessIfSlow::new(averages, seed)))
             }
         }
+    }
+}
+
+impl Chooser {
+    fn learning(make: impl FnOnce(Arc<Averages>) -> Arc<dyn Select>) -> Self {
+        let averages = Arc::new(Averages::default());
+        Chooser {
+            select: make(Arc::clone(&averages)),
+            averages: Some(averages),
+        }
+    }
+}
+
+/// Two choices by what the server said of its load and what is under way since.
+fn two_by_load(seed: u64) -> impl Select {
+    let two_choices = Strategy::TwoChoices.selector_from_seed(seed);
+    move |candidates: &[Candidate<'_>]| {
+        let mut loaded = candidates.to_vec();
+        for candidate in &mut loaded {
+            candidate.in_flight += candidate.load.unwrap_or(0);
+        }
+        two_choices.select(&loaded)
     }
 }
 

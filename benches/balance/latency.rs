@@ -1,10 +1,9 @@
-//! Two choices by latency: what a read took lately, times what is under way, per weight.
-//!
-//! An exponentially weighted moving average that forgets by time.
+//! What the crate has not: two ways to go by how long reads took lately, which is an exponentially
+//! weighted moving average that forgets by time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use diesel_routed::{Candidate, Select};
+use diesel_routed::{Candidate, Select, Strategy};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -54,6 +53,13 @@ impl Averages {
         average.at = now;
     }
 
+    /// What a read took there, if one ever did.
+    fn took(&self, node: &str) -> Option<f64> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let average = known.nodes.iter().find(|(name, _)| name == node);
+        average.map(|(_, average)| average.took)
+    }
+
     /// What a read takes there, by what is known; less and less as nothing is heard.
     fn expected(&self, node: &str) -> f64 {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,6 +69,7 @@ impl Averages {
     }
 }
 
+/// Two choices, of which the one wins where a read takes less, times what is under way, per weight.
 pub struct ByLatency {
     averages: Arc<Averages>,
     dice: Mutex<StdRng>,
@@ -109,5 +116,41 @@ impl Select for ByLatency {
         } else {
             first
         })
+    }
+}
+
+/// The default strategy, with less weight where reads take longer than where they take least.
+pub struct LessIfSlow {
+    averages: Arc<Averages>,
+    default: Arc<dyn Select>,
+}
+
+/// By how much replicas may differ before one counts as slow, and what the slowest keeps.
+const TOLERANCE: f64 = 1.5;
+const LEAST_SHARE: f64 = 0.1;
+
+impl LessIfSlow {
+    pub fn new(averages: Arc<Averages>, seed: u64) -> Self {
+        let default = Strategy::default().selector_from_seed(seed);
+        LessIfSlow { averages, default }
+    }
+}
+
+impl Select for LessIfSlow {
+    fn select(&self, candidates: &[Candidate<'_>]) -> Option<usize> {
+        let took = |candidate: &Candidate<'_>| self.averages.took(candidate.name);
+        let least = candidates
+            .iter()
+            .filter_map(took)
+            .fold(f64::INFINITY, f64::min);
+        let share = |candidate: &Candidate<'_>| match took(candidate) {
+            Some(took) => (TOLERANCE * least / took).clamp(LEAST_SHARE, 1.0),
+            None => 1.0,
+        };
+        let mut weighed = candidates.to_vec();
+        for candidate in &mut weighed {
+            candidate.weight = (f64::from(candidate.weight) * share(candidate)).ceil() as u32;
+        }
+        self.default.select(&weighed)
     }
 }

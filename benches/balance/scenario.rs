@@ -38,11 +38,6 @@ const EVEN: [Plan; 4] = [Plan {
     weight: 1,
 }; 4];
 
-const LARGE: [Plan; 4] = [Plan {
-    slots: 16,
-    weight: 1,
-}; 4];
-
 const UNEVEN: [Plan; 4] = [
     Plan {
         slots: 8,
@@ -101,7 +96,7 @@ pub const SCENARIOS: [Scenario; 10] = [
     },
     Scenario {
         name: "a fleet",
-        replicas: LARGE,
+        replicas: EVEN,
         processes: 64,
         load: 0.7,
         reports: 0.0,

@@ -41,8 +41,8 @@ enum What {
         deaths: u32,
     },
     Probe(usize),
-    OwnLoad(usize),
-    CachedLoad,
+    Look(usize),
+    LookForAll,
     Death,
     Return,
 }
@@ -108,6 +108,9 @@ pub fn run(scenario: &Scenario, contender: &Contender, seed: u64) -> Outcome {
 
 struct World<'a> {
     scenario: &'a Scenario,
+    status: Status,
+    /// What the process saw that asked last, and when.
+    seen: Option<(f64, [Option<u32>; NODES])>,
     now: f64,
     events: BinaryHeap<Event>,
     made: u64,
@@ -124,6 +127,8 @@ impl<'a> World<'a> {
             .map(|process| Process::new(scenario, contender.chooser(seed << 16 | process)));
         let mut world = World {
             scenario,
+            status: contender.status,
+            seen: None,
             now: 0.0,
             events: BinaryHeap::new(),
             made: 0,
@@ -136,11 +141,11 @@ impl<'a> World<'a> {
                 reads: [0; NODES],
             },
         };
-        world.begin(contender.status);
+        world.begin();
         world
     }
 
-    fn begin(&mut self, status: Status) {
+    fn begin(&mut self) {
         self.at(0.0, What::Arrival);
         match self.scenario.trouble {
             Trouble::Shared(_) => self.at(TROUBLE[0], What::OtherArrival),
@@ -154,12 +159,12 @@ impl<'a> World<'a> {
         for process in 0..self.processes.len() {
             let phase: f64 = self.others.random();
             self.at(phase * CHECK_INTERVAL, What::Probe(process));
-            if status == Status::Own {
-                self.at(phase * LOAD_INTERVAL, What::OwnLoad(process));
+            if self.status != Status::Cached {
+                self.at(phase * LOAD_INTERVAL, What::Look(process));
             }
         }
-        if status == Status::Cached {
-            self.at(0.0, What::CachedLoad);
+        if self.status == Status::Cached {
+            self.at(0.0, What::LookForAll);
         }
     }
 
@@ -190,19 +195,33 @@ impl<'a> World<'a> {
                 }
                 self.after(CHECK_INTERVAL, What::Probe(process));
             }
-            What::OwnLoad(process) => {
-                self.processes[process].load = self.loads();
-                self.after(LOAD_INTERVAL, What::OwnLoad(process));
+            What::Look(process) => {
+                self.processes[process].load = self.look();
+                self.after(LOAD_INTERVAL, What::Look(process));
             }
-            What::CachedLoad => {
+            What::LookForAll => {
                 let loads = self.loads();
                 for process in &mut self.processes {
                     process.load = loads;
                 }
-                self.after(CHECK_INTERVAL, What::CachedLoad);
+                self.after(CHECK_INTERVAL, What::LookForAll);
             }
             What::Death => self.death(),
             What::Return => self.servers[VICTIM].alive = true,
+        }
+    }
+
+    /// What a process learns that asks for the load of the servers.
+    fn look(&mut self) -> [Option<u32>; NODES] {
+        match self.seen {
+            Some((at, loads)) if self.status == Status::Shared && self.now < at + LOAD_INTERVAL => {
+                loads
+            }
+            _ => {
+                let loads = self.loads();
+                self.seen = Some((self.now, loads));
+                loads
+            }
         }
     }
 
