@@ -133,7 +133,7 @@ fn draw(points: [(f64, f64); 3]) -> Svg {
     for (replicas, rate) in points {
         let (x, y) = place((replicas, rate));
         svg.dot("ours", (x, y));
-        svg.text("strong", (x + 10.0, y + 16.0), format!("{rate:.0}"));
+        svg.text("strong middle", (x, y + 24.0), format!("{rate:.0}"));
     }
     svg
 }

@@ -1,4 +1,4 @@
-//! The strategies that are compared: the crate's own, and two that it has not.
+//! The strategies that are compared: the crate's own, and some that it has not.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ enum Make {
     Herd,
     Latency,
     Slowness,
-    TwoByLoad,
+    Softly,
 }
 
 /// How one process chooses.
@@ -58,12 +58,7 @@ pub fn contenders() -> Vec<Contender> {
         with(Status::Cached, "least of a cached status", Make::Herd),
         own("not built: by latency", Make::Latency),
         own("not built: less if slow", Make::Slowness),
-        own("not built: two by load", Make::TwoByLoad),
-        with(
-            Status::Shared,
-            "not built: two by load, shared",
-            Make::TwoByLoad,
-        ),
+        with(Status::Shared, "not built: soft, shared", Make::Softly),
     ]
 }
 
@@ -78,8 +73,8 @@ impl Contender {
                 select: Arc::new(least_of_status),
                 averages: None,
             },
-            Make::TwoByLoad => Chooser {
-                select: Arc::new(two_by_load(seed)),
+            Make::Softly => Chooser {
+                select: Arc::new(softly_by_load(seed)),
                 averages: None,
             },
             Make::Latency => Chooser::learning(|averages| Arc::new(ByLatency::new(averages, seed))),
@@ -100,15 +95,25 @@ impl Chooser {
     }
 }
 
-/// Two choices by what the server said of its load and what is under way since.
-fn two_by_load(seed: u64) -> impl Select {
+/// Two choices, with less weight where the server said that it has more to do than the idlest.
+///
+/// By the root: what all processes know is acted on by all, and old when it is.
+fn softly_by_load(seed: u64) -> impl Select {
     let two_choices = Strategy::TwoChoices.selector_from_seed(seed);
+    let per_weight = |candidate: &Candidate<'_>| {
+        f64::from(candidate.load.unwrap_or(0) + 1) / f64::from(candidate.weight)
+    };
     move |candidates: &[Candidate<'_>]| {
-        let mut loaded = candidates.to_vec();
-        for candidate in &mut loaded {
-            candidate.in_flight += candidate.load.unwrap_or(0);
+        let least = candidates
+            .iter()
+            .map(per_weight)
+            .fold(f64::INFINITY, f64::min);
+        let mut weighed = candidates.to_vec();
+        for candidate in &mut weighed {
+            let share = (least / per_weight(candidate)).sqrt();
+            candidate.weight = (f64::from(candidate.weight) * share).ceil() as u32;
         }
-        two_choices.select(&loaded)
+        two_choices.select(&weighed)
     }
 }
 

@@ -81,12 +81,6 @@ impl Svg {
         ));
     }
 
-    pub fn bar(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
-        self.add(format_args!(
-            r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" rx="2"/>"#
-        ));
-    }
-
     pub fn save(mut self, path: &Path) {
         self.text.push_str("</svg>\n");
         std::fs::write(path, self.text).expect("docs/ can be written");
