@@ -38,7 +38,9 @@ pub use forwarder::{Forwarder, Manners};
 use mariadb::Mariadb;
 use mysql::Mysql;
 pub use own::{sockets, sockets_to, threads};
+pub use port::Port;
 use postgres::{Postgres, Topology};
+pub use process::{Server, as_user, find_program};
 use sqlite::Sqlite;
 
 /// How long a node may take to start, to catch up or to change its state before the test fails.

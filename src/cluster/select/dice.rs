@@ -1,17 +1,18 @@
 //! The randomness of the strategies.
 
-use rand::Rng;
+use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 use super::Candidate;
 
-/// Draws numbers: from the thread's generator, in tests from a seed.
+/// Draws numbers: from the thread's generator, in tests and simulations from a seed.
 pub(super) struct Dice(Source);
 
 enum Source {
     Thread,
     /// Protects the generator alone, for the length of one draw.
-    #[cfg(test)]
-    Seeded(Box<parking_lot::Mutex<rand::rngs::StdRng>>),
+    Seeded(Box<Mutex<StdRng>>),
 }
 
 impl Dice {
@@ -19,18 +20,15 @@ impl Dice {
         Dice(Source::Thread)
     }
 
-    #[cfg(test)]
     pub(super) fn from_seed(seed: u64) -> Self {
-        use rand::SeedableRng;
-        let generator = rand::rngs::StdRng::seed_from_u64(seed);
-        Dice(Source::Seeded(Box::new(parking_lot::Mutex::new(generator))))
+        let generator = StdRng::seed_from_u64(seed);
+        Dice(Source::Seeded(Box::new(Mutex::new(generator))))
     }
 
     /// A number below `bound`, which must not be 0.
     fn below(&self, bound: u64) -> u64 {
         match &self.0 {
             Source::Thread => rand::rng().random_range(0..bound),
-            #[cfg(test)]
             Source::Seeded(generator) => generator.lock().random_range(0..bound),
         }
     }

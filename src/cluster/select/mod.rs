@@ -142,16 +142,41 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// What chooses by this strategy; its state, if any, is new.
-    pub(crate) fn selector(&self) -> Arc<dyn Select> {
+    /// Returns what chooses by this strategy; its state, if any, is new.
+    ///
+    /// For a [`Select`] that narrows the candidates and leaves the choice to one of these.
+    ///
+    /// ```
+    /// use diesel_routed::{Candidate, Select, Strategy};
+    ///
+    /// let near = Strategy::TwoChoices.selector();
+    /// let near_first = move |candidates: &[Candidate<'_>]| {
+    ///     let is_near = |candidate: &&Candidate<'_>| candidate.name.starts_with("near-");
+    ///     let few: Vec<_> = candidates.iter().filter(is_near).copied().collect();
+    ///     let chosen = few[near.select(&few)?].name;
+    ///     candidates.iter().position(|candidate| candidate.name == chosen)
+    /// };
+    /// let replicas = [Candidate::new("far-a", 1, 0), Candidate::new("near-b", 1, 9)];
+    /// assert_eq!(near_first.select(&replicas), Some(1));
+    /// ```
+    pub fn selector(&self) -> Arc<dyn Select> {
+        self.selector_with(Dice::thread)
+    }
+
+    /// [`selector`](Self::selector) whose draws follow from `seed`, for simulations that can be
+    /// repeated.
+    #[doc(hidden)]
+    pub fn selector_from_seed(&self, seed: u64) -> Arc<dyn Select> {
+        self.selector_with(|| Dice::from_seed(seed))
+    }
+
+    fn selector_with(&self, dice: impl FnOnce() -> Dice) -> Arc<dyn Select> {
         match self {
-            Strategy::TwoChoices => Arc::new(two_choices::TwoChoices::new(Dice::thread())),
-            Strategy::LeastLoaded => Arc::new(least_loaded::LeastLoaded::new(Dice::thread())),
+            Strategy::TwoChoices => Arc::new(two_choices::TwoChoices::new(dice())),
+            Strategy::LeastLoaded => Arc::new(least_loaded::LeastLoaded::new(dice())),
             Strategy::RoundRobin => Arc::new(round_robin::RoundRobin::default()),
-            Strategy::Random => Arc::new(random::Random::new(Dice::thread())),
-            Strategy::WeightedRandom => {
-                Arc::new(weighted_random::WeightedRandom::new(Dice::thread()))
-            }
+            Strategy::Random => Arc::new(random::Random::new(dice())),
+            Strategy::WeightedRandom => Arc::new(weighted_random::WeightedRandom::new(dice())),
             Strategy::Failover => Arc::new(failover::Failover),
             Strategy::Custom(select) => Arc::clone(select),
         }
