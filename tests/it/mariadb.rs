@@ -90,6 +90,8 @@ mod replication_stopped;
 mod resend;
 #[path = "every/schema_lag.rs"]
 mod schema_lag;
+#[path = "every/round_trips.rs"]
+mod round_trips;
 #[path = "every/second_handle.rs"]
 mod second_handle;
 mod second_net;

@@ -50,6 +50,8 @@ mod release;
 mod resend;
 #[path = "every/schema_lag.rs"]
 mod schema_lag;
+#[path = "every/round_trips.rs"]
+mod round_trips;
 #[path = "mariadb/second_net.rs"]
 mod second_net;
 #[path = "every/secrets.rs"]
