@@ -123,15 +123,15 @@ impl History {
         if position.is_empty() {
             return Recorded::NoPosition;
         }
-        match last {
-            Some(last) if self.source.as_ref() == Some(source) => {
-                match position.covers(&last.position) {
-                    Coverage::Yes => Recorded::Continued,
-                    Coverage::No => Recorded::WentBack,
-                    Coverage::Incomparable => Recorded::Begun,
-                }
-            }
-            _ => Recorded::Begun,
+        let same_server = |own: &Source| own.place == source.place;
+        let Some(last) = last.filter(|_| self.source.as_ref().is_some_and(same_server)) else {
+            return Recorded::Begun;
+        };
+        match position.covers(&last.position) {
+            // in whichever life: a crash is how it happens
+            Coverage::No => Recorded::WentBack,
+            Coverage::Yes if self.source.as_ref() == Some(source) => Recorded::Continued,
+            Coverage::Yes | Coverage::Incomparable => Recorded::Begun,
         }
     }
 
