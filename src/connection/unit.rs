@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use crate::cluster::{Affinity, Consistency, Terms};
 use crate::context::{Context, Need, Place, WriteMark};
 use crate::decision::{BlockFacts, PinFacts, Transaction};
+use crate::node::Era;
+use crate::position::Position;
 use crate::statement::{Statement, TransactionEffect};
 
 /// Whether statements on the primary leave marks.
@@ -118,6 +120,8 @@ pub(super) struct Unit {
     pub(super) marks: Vec<WriteMark>,
     /// The contexts in which this unit has written, of those that will be written down.
     pub(super) wrote: Vec<Context>,
+    /// What the primary was last found to have reached.
+    pub(super) proven: Option<Position>,
     /// What the context had written when a replica was last looked for.
     seen: Option<(Context, Option<u64>)>,
     /// What a replica must be, as of then.
@@ -140,6 +144,7 @@ impl Unit {
             unprovable: false,
             marks: Vec::new(),
             wrote: Vec::new(),
+            proven: None,
             seen: None,
             terms: Terms {
                 limit: None,
@@ -171,6 +176,16 @@ impl Unit {
     /// The context of the thread, or else the handle's own.
     pub(super) fn context(&mut self) -> Context {
         Context::current().unwrap_or_else(|| self.own.get_or_insert_with(Context::new).clone())
+    }
+
+    /// The position that the context waits for, unless this process has written it to the primary
+    /// whose history has this era.
+    pub(super) fn unproven(&self, cluster: &Place, era: Era) -> Option<(Context, Position)> {
+        Context::with_current(|current| {
+            let context = current.or(self.own.as_ref())?;
+            let position = context.need_for(cluster, Instant::now()).unproven(era)?;
+            Some((context.clone(), position))
+        })
     }
 
     /// Looks up what a replica must have to serve the block.

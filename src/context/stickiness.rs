@@ -124,6 +124,17 @@ impl Need {
         }
     }
 
+    /// The position that is waited for, unless it stands for a write to the primary of this era: then
+    /// that has it.
+    pub(crate) fn unproven(self, era: Era) -> Option<Position> {
+        let Self::Data { reached, .. } = self else {
+            return None;
+        };
+        let reached = reached?;
+        let own = reached.same_as.is_some_and(|ended| ended.era == era);
+        (!own).then_some(reached.position)
+    }
+
     /// The node that was read from last, which is preferred.
     pub(crate) fn preferred(&self) -> Option<usize> {
         match self {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use diesel::prelude::*;
-use diesel::sql_types::{Integer, Text};
+use diesel::sql_types::Text;
 use diesel_routed::{ClusterConfig, Context, Decision, Event, Reason, Role};
 
 use super::log::log_statements;
@@ -241,7 +241,7 @@ fn n36_a_token_of_another_system_of_the_same_name_holds_by_time_alone() {
 
 /// Commits that the primary acknowledges before they are safe, and loses.
 #[test]
-fn n41_lost_commits_are_told() {
+fn n41_lost_commits_are_told_and_not_waited_for() {
     let went_back = Arc::new(AtomicBool::new(false));
     let heard = Arc::clone(&went_back);
     let db = db_with(1, |config| {
@@ -266,6 +266,7 @@ fn n41_lost_commits_are_told() {
     request
         .run(|| sql(&mut db.pool.get().unwrap(), much))
         .expect("it is acknowledged");
+    let token = request.token().expect("the replica lacks it");
     db.pool.get().unwrap().cluster().check();
     db.cluster.kill(0);
     known.wait("n0", "down");
@@ -277,6 +278,11 @@ fn n41_lost_commits_are_told() {
     );
     known.wait("n0", "up");
     wait_until("it is told", SOON, || went_back.load(Ordering::SeqCst));
+    for context in [request, Context::resume(&token)] {
+        wait_until("the replica serves", SOON, || {
+            context.run(|| db.pool.get().unwrap().distributed(who)) == "n1"
+        });
+    }
 }
 
 #[test]
