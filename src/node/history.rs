@@ -217,9 +217,18 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Tells whether everything committed on the primary before `instant` is there.
+    /// Tells whether everything committed on the primary before `instant` is known to be there.
     pub(crate) fn includes(&self, instant: Instant) -> bool {
-        matches!(self.fresh_as_of, Freshness::Known(fresh) if fresh >= instant)
+        self.tells(instant) == Some(true)
+    }
+
+    /// As [`includes`](Self::includes); `None` if there is nothing to compare with.
+    pub(crate) fn tells(&self, instant: Instant) -> Option<bool> {
+        match self.fresh_as_of {
+            Freshness::Known(fresh) => Some(fresh >= instant),
+            Freshness::Before(_) => Some(false),
+            Freshness::Unknown => None,
+        }
     }
 
     /// Returns the age of the data, which grows as long as the primary is silent: for a block

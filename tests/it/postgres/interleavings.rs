@@ -82,7 +82,9 @@ fn n12_a_position_behind_a_page_header_is_reached_on_an_idle_primary() {
         // no standby replays the header that now stands before the next record
         db.cluster.sql(0, "SELECT pg_switch_wal()");
         let token = conn.token().expect("the replica is not known to have it");
-        wait_until("the replica serves", SOON, || {
+        // within which nobody writes another record
+        let moment = Duration::from_secs(10);
+        wait_until("the replica serves", moment, || {
             read_with(&other, &token).1 == "n1"
         });
     }
