@@ -154,22 +154,17 @@ impl Unit {
         }
     }
 
-    /// Notes that the handle is in use.
-    ///
-    /// Where that makes a block, it begins anew when nothing has happened for as long as a write
-    /// sticks; an open transaction is use enough.
-    pub(super) fn touch(&mut self, now: Instant, sticky_for: Duration) {
-        let in_transaction = self.in_transaction();
-        if let Some(ambient) = &mut self.ambient {
-            if !in_transaction && now.duration_since(ambient.last_statement) > sticky_for {
-                let Block {
-                    consistency,
-                    affinity,
-                    ..
-                } = ambient.block;
-                ambient.block = Block::new(consistency, affinity);
-            }
-            ambient.last_statement = now;
+    /// Notes that the handle is in use; tells for how long it was not, where that makes a block.
+    pub(super) fn touch(&mut self, now: Instant) -> Option<Duration> {
+        let ambient = self.ambient.as_mut()?;
+        let last = std::mem::replace(&mut ambient.last_statement, now);
+        Some(now.duration_since(last))
+    }
+
+    /// Ends the block that the use of the handle makes, and begins another one.
+    pub(super) fn begin_anew(&mut self) {
+        if let Some(Ambient { block, .. }) = &mut self.ambient {
+            *block = Block::new(block.consistency, block.affinity);
         }
     }
 

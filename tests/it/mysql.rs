@@ -48,10 +48,10 @@ mod reads;
 mod release;
 #[path = "every/resend.rs"]
 mod resend;
-#[path = "every/schema_lag.rs"]
-mod schema_lag;
 #[path = "every/round_trips.rs"]
 mod round_trips;
+#[path = "every/schema_lag.rs"]
+mod schema_lag;
 #[path = "mariadb/second_net.rs"]
 mod second_net;
 #[path = "every/secrets.rs"]

@@ -99,10 +99,10 @@ mod replica_killed;
 mod replication_stopped;
 #[path = "every/resend.rs"]
 mod resend;
-#[path = "every/schema_lag.rs"]
-mod schema_lag;
 #[path = "every/round_trips.rs"]
 mod round_trips;
+#[path = "every/schema_lag.rs"]
+mod schema_lag;
 #[path = "every/second_handle.rs"]
 mod second_handle;
 mod second_net;
