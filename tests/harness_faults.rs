@@ -295,7 +295,10 @@ fn a_forwarder_cuts_goes_silent_and_goes_deaf() {
         })
     };
     let stream = dial().expect("it accepts");
-    says(&stream).expect("it forwards");
+    for round_trips in 1..=3 {
+        says(&stream).expect("it forwards");
+        assert_eq!(forwarder.round_trips(), round_trips);
+    }
 
     forwarder.behave(Manners::Silent);
     let silent = dial().expect("it accepts");

@@ -57,6 +57,7 @@ fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = vec![];
     collect(&root, &mut files);
+    files.retain(|file| !is_in(file.strip_prefix(&root).unwrap(), "tests"));
     files.sort();
     let sources: Vec<_> = files.iter().map(|file| read(&root, file)).collect();
     assert!(sources.len() > 40, "the source was found");
@@ -66,13 +67,18 @@ fn sources() -> Vec<Source> {
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap().to_str().unwrap();
-        if path.is_dir() && name != "tests" {
+        if path.is_dir() {
             collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") && name != "tests" {
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
         }
     }
+}
+
+/// Whether a module, by its file without the extension or a folder around it, is called so.
+fn is_in(file: &Path, module: &str) -> bool {
+    let path = file.with_extension("");
+    path.components().any(|part| part.as_os_str() == module)
 }
 
 fn read(root: &Path, file: &Path) -> Source {
@@ -191,4 +197,42 @@ fn functions(lines: &[String]) -> Vec<(usize, usize)> {
         Some((at + 1, if one_line { 1 } else { length + 1 }))
     });
     ends.collect()
+}
+
+/// The tests that a document names, as `module::function` in backticks.
+fn named_tests(document: &str) -> Vec<(&str, &str)> {
+    let is_name = |text: &str| {
+        text.chars()
+            .all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
+    };
+    let quoted = document.split('`').skip(1).step_by(2);
+    let named = quoted.filter_map(|text| text.split_once("::"));
+    named
+        .filter(|(module, test)| is_name(module) && is_name(test))
+        .collect()
+}
+
+#[test]
+fn the_tests_that_documents_name_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let document = fs::read_to_string(root.join("docs/consistency.md")).unwrap();
+    let named = named_tests(&document);
+    assert!(named.len() > 45, "the table was read: {}", named.len());
+    let mut files = vec![];
+    for dir in ["src", "tests"] {
+        collect(&root.join(dir), &mut files);
+    }
+    let mut missing = vec![];
+    for (module, test) in named {
+        let is_module = |file: &&PathBuf| is_in(file.strip_prefix(root).unwrap(), module);
+        let has = |file: &PathBuf| {
+            fs::read_to_string(file)
+                .unwrap()
+                .contains(&format!("fn {test}("))
+        };
+        if !files.iter().filter(is_module).any(has) {
+            missing.push(format!("{module}::{test}"));
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
 }

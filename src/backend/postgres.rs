@@ -153,6 +153,10 @@ impl ReplicatedConnection for PgConnection {
         probe::received(self)
     }
 
+    fn committed_position(&mut self) -> QueryResult<Option<Position>> {
+        probe::committed_position(self)
+    }
+
     fn server_load(&mut self) -> QueryResult<Option<u32>> {
         probe::load(self)
     }

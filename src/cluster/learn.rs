@@ -7,7 +7,7 @@ use super::members::{Members, Seat};
 use super::roles::{Part, Roles, Verdict, Voice, Witness};
 use super::{Inner, Role, RolesFrom, Terms};
 use crate::backend::ReplicatedConnection;
-use crate::context::{Has, Need, Who};
+use crate::context::{Ended, Has, Need, Who};
 use crate::node::{
     Answer, Event, Evidence, Freshness, History, Life, Node, NodeState, Recorded, Source,
 };
@@ -198,23 +198,23 @@ impl<C: ReplicatedConnection> Inner<C> {
     /// Tells whether a server that was just asked, behind the URL of `node` if it is known to be the
     /// one that the probes have met, misses nothing of what a context needs.
     pub(super) fn has(&self, report: &Report, node: Option<usize>, need: &Need) -> bool {
+        let now = Instant::now();
+        let who = Who {
+            node,
+            server: Some(report.identity.tag()),
+        };
         let Some(position) = &report.position else {
-            return *need == Need::Nothing;
+            return need.met_by(who, now, |_| None, |_| Coverage::Incomparable) == Has::All;
         };
         let (standing, era) = {
             let history = &self.lore.lock().history;
             (history.compare(position), history.era())
         };
-        let who = Who {
-            node,
-            server: Some(report.identity.tag()),
+        let tells = |ended: &Ended| match ended.era == era {
+            true => standing.tells(ended.at),
+            false => None,
         };
-        let has = need.met_by(
-            who,
-            |ended| ended.era == era && standing.includes(ended.at),
-            |own| position.covers(own),
-        );
-        has == Has::All
+        need.met_by(who, now, tells, |own| position.covers(own)) == Has::All
     }
 }
 

@@ -202,9 +202,14 @@ impl<C: ReplicatedConnection> Cluster<C> {
         (era != Era::default() && known).then_some(era)
     }
 
+    /// The era of the primary's history.
+    pub(crate) fn era(&self) -> Era {
+        self.0.era()
+    }
+
     /// An instant in the primary's history; `None` if there is none.
     pub(crate) fn instant(&self, at: Instant, until: Instant) -> Option<Ended> {
-        let era = self.0.era();
+        let era = self.era();
         (era != Era::default()).then(|| Ended::new(at, era, until))
     }
 

@@ -211,9 +211,7 @@ impl<C: ReplicatedConnection> Borrower<'_, C> {
         unit: &mut Unit,
         reason: &Reason,
     ) -> QueryResult<&'s mut Lease<C>> {
-        if *reason == Reason::NotCaughtUp {
-            check_primary(slot, self, unit)?;
-        }
+        check_primary(slot, self, unit, reason)?;
         let admission = || admission(self, reason);
         self.primary(slot, Wait::UntilCheckoutTimeout, admission)
     }

@@ -1,5 +1,6 @@
 //! The connection that the user holds: statement -> decide -> choose -> delegate.
 
+mod ambient;
 mod blocks;
 mod catch_up;
 mod facts;
@@ -23,7 +24,6 @@ mod unit;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use diesel::connection::{TransactionManagerStatus, ValidTransactionManagerStatus};
 use diesel::query_builder::{QueryFragment, QueryId};
@@ -286,13 +286,6 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             patience: &self.patience,
         };
         (&mut self.leases, &mut self.unit, borrower)
-    }
-
-    fn touch(&mut self) {
-        // the clock is read only for those who have such a block
-        if self.unit.ambient.is_some() {
-            self.unit.touch(Instant::now(), self.cluster.sticky_for());
-        }
     }
 
     /// Begins a statement: acts on what the last one has left behind, then decides.

@@ -8,10 +8,12 @@ use diesel::result::QueryResult;
 
 use super::RoutedConnection;
 use super::lend::{Borrower, Leases};
+use super::run::admission;
 use super::unit::{Block, Unit};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Consistency, MonotonicReads, Role, Wait};
 use crate::context::{Context, Floor, Need, Seen};
+use crate::decision::Reason;
 use crate::node::{Lease, Tenancy};
 use crate::position::{Coverage, Position};
 use crate::report::ErrorClass;
@@ -142,49 +144,66 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     }
 }
 
-/// Makes sure that the primary has what the context waits for, before it is read from: one that
+/// Makes sure that the primary has what the context waits for, before anything runs there: one that
 /// was replaced without our knowing would miss it.
 ///
-/// What no server has reached was invented, or is lost, and is waited for no longer.
+/// Asked once by each handle, and never inside a transaction. What no server has reached was invented,
+/// or is lost, and is waited for no longer.
 pub(super) fn check_primary<C: ReplicatedConnection>(
     slot: &mut Option<Lease<C>>,
     borrower: Borrower<'_, C>,
     unit: &mut Unit,
+    reason: &Reason,
 ) -> QueryResult<()> {
-    let (cluster, context) = (borrower.cluster, unit.context());
-    let position = match context.need_for(cluster.place(), Instant::now()) {
-        // otherwise this process has written it there itself
-        Need::Data {
-            reached: Some(reached),
-            ..
-        } if reached.same_as.is_none() => reached.position,
-        _ => return Ok(()),
-    };
-    if has_reached(slot, borrower, &position)? {
+    let cluster = borrower.cluster;
+    if unit.in_transaction() {
         return Ok(());
     }
-    cluster.check();
-    drop(slot.take_if(Lease::is_to_be_replaced));
-    if !has_reached(slot, borrower, &position)? {
-        context.void(cluster.place());
+    let Some((context, position)) = unit.unproven(cluster.place(), cluster.era()) else {
+        return Ok(());
+    };
+    if slot.is_some() && unit.proven.as_ref() == Some(&position) {
+        return Ok(());
+    }
+    let mut has = has_reached(slot, borrower, reason, &position)?;
+    if has != Some(true) {
+        cluster.check();
+        drop(slot.take_if(Lease::is_to_be_replaced));
+        has = has_reached(slot, borrower, reason, &position)?;
+    }
+    match has {
+        Some(true) => unit.proven = Some(position),
+        Some(false) => context.void(cluster.place()),
+        // the statement will tell what is wrong
+        None => {}
     }
     Ok(())
 }
 
+/// Tells whether the primary has reached a position; `None` if it does not say.
 fn has_reached<C: ReplicatedConnection>(
     slot: &mut Option<Lease<C>>,
     borrower: Borrower<'_, C>,
+    reason: &Reason,
     position: &Position,
-) -> QueryResult<bool> {
-    let lease = borrower.primary(slot, Wait::UntilCheckoutTimeout, || Ok(None))?;
+) -> QueryResult<Option<bool>> {
+    let admission = || admission(borrower, reason);
+    let lease = borrower.primary(slot, Wait::UntilCheckoutTimeout, admission)?;
     let covers = |own: &Position| own.covers(position) == Coverage::Yes;
     if lease.node().known().covers(position) == Coverage::Yes {
-        return Ok(true);
+        return Ok(Some(true));
     }
-    Ok(lease
-        .run(C::committed_position)?
-        .as_ref()
-        .is_some_and(covers))
+    match lease.run(C::committed_position) {
+        Ok(own) => Ok(Some(own.as_ref().is_some_and(covers))),
+        Err(error) => {
+            let stateless = lease.tenancy != Tenancy::Session;
+            if stateless && C::class_of(&error) == ErrorClass::Death {
+                lease.lose();
+                *slot = None;
+            }
+            Ok(None)
+        }
+    }
 }
 
 /// Asks on a thread of its own; `None` if it takes too long.

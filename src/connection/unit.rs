@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use crate::cluster::{Affinity, Consistency, Terms};
 use crate::context::{Context, Need, Place, WriteMark};
 use crate::decision::{BlockFacts, PinFacts, Transaction};
+use crate::node::Era;
+use crate::position::Position;
 use crate::statement::{Statement, TransactionEffect};
 
 /// Whether statements on the primary leave marks.
@@ -118,6 +120,8 @@ pub(super) struct Unit {
     pub(super) marks: Vec<WriteMark>,
     /// The contexts in which this unit has written, of those that will be written down.
     pub(super) wrote: Vec<Context>,
+    /// What the primary was last found to have reached.
+    pub(super) proven: Option<Position>,
     /// What the context had written when a replica was last looked for.
     seen: Option<(Context, Option<u64>)>,
     /// What a replica must be, as of then.
@@ -140,6 +144,7 @@ impl Unit {
             unprovable: false,
             marks: Vec::new(),
             wrote: Vec::new(),
+            proven: None,
             seen: None,
             terms: Terms {
                 limit: None,
@@ -149,28 +154,33 @@ impl Unit {
         }
     }
 
-    /// Notes that the handle is in use.
-    ///
-    /// Where that makes a block, it begins anew when nothing has happened for as long as a write
-    /// sticks; an open transaction is use enough.
-    pub(super) fn touch(&mut self, now: Instant, sticky_for: Duration) {
-        let in_transaction = self.in_transaction();
-        if let Some(ambient) = &mut self.ambient {
-            if !in_transaction && now.duration_since(ambient.last_statement) > sticky_for {
-                let Block {
-                    consistency,
-                    affinity,
-                    ..
-                } = ambient.block;
-                ambient.block = Block::new(consistency, affinity);
-            }
-            ambient.last_statement = now;
+    /// Notes that the handle is in use; tells for how long it was not, where that makes a block.
+    pub(super) fn touch(&mut self, now: Instant) -> Option<Duration> {
+        let ambient = self.ambient.as_mut()?;
+        let last = std::mem::replace(&mut ambient.last_statement, now);
+        Some(now.duration_since(last))
+    }
+
+    /// Ends the block that the use of the handle makes, and begins another one.
+    pub(super) fn begin_anew(&mut self) {
+        if let Some(Ambient { block, .. }) = &mut self.ambient {
+            *block = Block::new(block.consistency, block.affinity);
         }
     }
 
     /// The context of the thread, or else the handle's own.
     pub(super) fn context(&mut self) -> Context {
         Context::current().unwrap_or_else(|| self.own.get_or_insert_with(Context::new).clone())
+    }
+
+    /// The position that the context waits for, unless this process has written it to the primary
+    /// whose history has this era.
+    pub(super) fn unproven(&self, cluster: &Place, era: Era) -> Option<(Context, Position)> {
+        Context::with_current(|current| {
+            let context = current.or(self.own.as_ref())?;
+            let position = context.need_for(cluster, Instant::now()).unproven(era)?;
+            Some((context.clone(), position))
+        })
     }
 
     /// Looks up what a replica must have to serve the block.

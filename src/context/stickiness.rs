@@ -33,7 +33,7 @@ pub(crate) struct Ended {
     pub(crate) at: Instant,
     /// Comparisons with another stretch of history mean nothing.
     pub(crate) era: Era,
-    /// From this instant on it is not waited for any more.
+    /// From this instant on it is not waited for where nothing can be told of it.
     until: Instant,
 }
 
@@ -75,14 +75,16 @@ pub(crate) enum Has {
 }
 
 impl Need {
-    /// Tells whether a replica has all of this: which ended writes its data includes, and which
-    /// positions it covers, as far as it was asked.
+    /// Tells whether a replica has all of this at `now`: which ended writes its data includes, `None`
+    /// where nothing can be told of that, and which positions it covers, as far as it was asked.
     pub(crate) fn met_by(
         &self,
         who: Who,
-        includes: impl Fn(&Ended) -> bool,
+        now: Instant,
+        tells: impl Fn(&Ended) -> Option<bool>,
         covers: impl Fn(&Position) -> Coverage,
     ) -> Has {
+        let includes = |ended: &Ended| tells(ended) == Some(true);
         let (ended, reached, seen) = match self {
             Self::Nothing => return Has::All,
             Self::Primary => return Has::NotAll,
@@ -92,12 +94,13 @@ impl Need {
                 seen,
             } => (ended, reached, seen),
         };
-        if !ended.as_ref().is_none_or(&includes) {
+        let has = |ended: &Ended| tells(ended).unwrap_or(now >= ended.until);
+        if !ended.as_ref().is_none_or(has) {
             return Has::NotAll;
         }
         let written = match reached {
             None => Has::All,
-            Some(reached) if reached.same_as.as_ref().is_some_and(&includes) => Has::All,
+            Some(reached) if reached.same_as.as_ref().is_some_and(includes) => Has::All,
             Some(reached) => Has::by(covers(&reached.position)),
         };
         match seen {
@@ -122,6 +125,17 @@ impl Need {
                 seen,
             },
         }
+    }
+
+    /// The position that is waited for, unless it stands for a write to the primary of this era: then
+    /// that has it.
+    pub(crate) fn unproven(self, era: Era) -> Option<Position> {
+        let Self::Data { reached, .. } = self else {
+            return None;
+        };
+        let reached = reached?;
+        let own = reached.same_as.is_some_and(|ended| ended.era == era);
+        (!own).then_some(reached.position)
     }
 
     /// The node that was read from last, which is preferred.
@@ -277,8 +291,7 @@ impl Stickiness {
         if !self.running.is_empty() || self.until.is_some_and(|until| now < until) {
             return Need::Primary;
         }
-        let ended = self.ended.filter(|ended| now < ended.until);
-        match (ended, &self.reached) {
+        match (self.ended, &self.reached) {
             (None, None) => Need::Nothing,
             (ended, reached) => Need::Data {
                 ended,
@@ -303,6 +316,10 @@ impl Stickiness {
                 reached: Some(reached),
                 ..
             } => (sticky_for, Some(reached.position)),
+            // a replica lacks it all the same
+            Need::Data {
+                ended: Some(ended), ..
+            } if now >= ended.until => (sticky_for, None),
             Need::Primary if !self.running.is_empty() => (sticky_for, None),
             Need::Primary | Need::Data { .. } => {
                 let ended = self.ended.map(|ended| ended.until);

@@ -123,15 +123,15 @@ impl History {
         if position.is_empty() {
             return Recorded::NoPosition;
         }
-        match last {
-            Some(last) if self.source.as_ref() == Some(source) => {
-                match position.covers(&last.position) {
-                    Coverage::Yes => Recorded::Continued,
-                    Coverage::No => Recorded::WentBack,
-                    Coverage::Incomparable => Recorded::Begun,
-                }
-            }
-            _ => Recorded::Begun,
+        let same_server = |own: &Source| own.place == source.place;
+        let Some(last) = last.filter(|_| self.source.as_ref().is_some_and(same_server)) else {
+            return Recorded::Begun;
+        };
+        match position.covers(&last.position) {
+            // in whichever life: a crash is how it happens
+            Coverage::No => Recorded::WentBack,
+            Coverage::Yes if self.source.as_ref() == Some(source) => Recorded::Continued,
+            Coverage::Yes | Coverage::Incomparable => Recorded::Begun,
         }
     }
 
@@ -217,9 +217,18 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Tells whether everything committed on the primary before `instant` is there.
+    /// Tells whether everything committed on the primary before `instant` is known to be there.
     pub(crate) fn includes(&self, instant: Instant) -> bool {
-        matches!(self.fresh_as_of, Freshness::Known(fresh) if fresh >= instant)
+        self.tells(instant) == Some(true)
+    }
+
+    /// As [`includes`](Self::includes); `None` if there is nothing to compare with.
+    pub(crate) fn tells(&self, instant: Instant) -> Option<bool> {
+        match self.fresh_as_of {
+            Freshness::Known(fresh) => Some(fresh >= instant),
+            Freshness::Before(_) => Some(false),
+            Freshness::Unknown => None,
+        }
     }
 
     /// Returns the age of the data, which grows as long as the primary is silent: for a block

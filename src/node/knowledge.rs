@@ -112,6 +112,9 @@ impl Known {
     /// Tells whether a replica misses nothing of what a context needs, in this era of the primary's
     /// history.
     pub(crate) fn has(&self, need: &Need, era: Era) -> Has {
+        if *need == Need::Nothing {
+            return Has::All;
+        }
         let report = self.report.as_ref();
         let who = Who {
             node: (!self.is_shared).then_some(self.place),
@@ -119,7 +122,11 @@ impl Known {
         };
         need.met_by(
             who,
-            |ended| ended.era == era && self.health.includes(ended.at),
+            Instant::now(),
+            |ended| match ended.era == era {
+                true => self.health.includes(ended.at),
+                false => None,
+            },
             |position| self.covers(position),
         )
     }

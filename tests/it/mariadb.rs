@@ -40,6 +40,8 @@ mod failures;
 mod followers;
 #[path = "every/hooks.rs"]
 mod hooks;
+#[path = "every/interleavings.rs"]
+mod interleavings;
 #[path = "every/leaks.rs"]
 mod leaks;
 #[path = "mariadb/log.rs"]
@@ -62,6 +64,8 @@ mod or_primary;
 mod outages;
 #[path = "mariadb/writes.rs"]
 mod own;
+#[path = "mariadb/interleavings.rs"]
+mod own_interleavings;
 #[path = "mariadb/probe.rs"]
 mod own_probe;
 #[path = "every/primary_restart.rs"]
@@ -88,6 +92,8 @@ mod replica_killed;
 mod replication_stopped;
 #[path = "every/resend.rs"]
 mod resend;
+#[path = "every/round_trips.rs"]
+mod round_trips;
 #[path = "every/schema_lag.rs"]
 mod schema_lag;
 #[path = "every/second_handle.rs"]

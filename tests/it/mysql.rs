@@ -48,6 +48,8 @@ mod reads;
 mod release;
 #[path = "every/resend.rs"]
 mod resend;
+#[path = "every/round_trips.rs"]
+mod round_trips;
 #[path = "every/schema_lag.rs"]
 mod schema_lag;
 #[path = "mariadb/second_net.rs"]

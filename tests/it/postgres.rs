@@ -45,6 +45,8 @@ mod foreign_system;
 #[path = "every/hooks.rs"]
 mod hooks;
 mod idle;
+#[path = "every/interleavings.rs"]
+mod interleavings;
 #[path = "every/leaks.rs"]
 mod leaks;
 #[path = "postgres/log.rs"]
@@ -67,6 +69,8 @@ mod or_primary;
 mod outages;
 #[path = "postgres/writes.rs"]
 mod own;
+#[path = "postgres/interleavings.rs"]
+mod own_interleavings;
 #[path = "postgres/probe.rs"]
 mod own_probe;
 #[path = "every/primary_restart.rs"]
@@ -95,6 +99,8 @@ mod replica_killed;
 mod replication_stopped;
 #[path = "every/resend.rs"]
 mod resend;
+#[path = "every/round_trips.rs"]
+mod round_trips;
 #[path = "every/schema_lag.rs"]
 mod schema_lag;
 #[path = "every/second_handle.rs"]

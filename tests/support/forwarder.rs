@@ -44,6 +44,7 @@ struct Counts {
     accepted: AtomicUsize,
     open: AtomicUsize,
     most_unanswered: AtomicUsize,
+    round_trips: AtomicUsize,
 }
 
 impl Forwarder {
@@ -110,6 +111,13 @@ impl Forwarder {
     pub fn most_unanswered(&self) -> usize {
         self.tell(Order::Count);
         self.counts.most_unanswered.load(Ordering::SeqCst)
+    }
+
+    /// How often a client has spoken to a server that had said all it was asked for: the round trips,
+    /// in whatever protocol, as long as no client speaks ahead.
+    pub fn round_trips(&self) -> usize {
+        self.tell(Order::Count);
+        self.counts.round_trips.load(Ordering::SeqCst)
     }
 
     /// Returns when the order has been carried out.

@@ -1,14 +1,15 @@
 //! What a PostgreSQL server says of itself: one statement a probe, which needs no privilege.
 //!
-//! It is never prepared by name, which a transaction pooler would not know any more.
+//! A probe's is never prepared by name, which a transaction pooler would not know any more.
 
 use std::time::Duration;
 
-use diesel::pg::PgConnection;
 use diesel::pg::data_types::PgTimestamp;
+use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::result::{ConnectionResult, Error, QueryResult};
-use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Text, Timestamptz};
+use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Text, Timestamptz, Untyped};
 
 use super::establish_with_options;
 use crate::backend::{ReplicatedConnection, class};
@@ -104,11 +105,11 @@ pub(super) fn open(url: &str, timeout: Duration) -> ConnectionResult<PgConnectio
 }
 
 pub(super) fn identity(conn: &mut PgConnection) -> QueryResult<Identity> {
-    ask(conn).map(|answer| answer.identity())
+    ask(conn, unprepared).map(|answer| answer.identity())
 }
 
 pub(super) fn report(conn: &mut PgConnection) -> QueryResult<Report> {
-    let answer = ask(conn)?;
+    let answer = ask(conn, unprepared)?;
     let is_standby = answer.standing().first() == Some(&Some("standby"));
     Ok(Report {
         identity: answer.identity(),
@@ -136,17 +137,32 @@ pub(super) fn received(conn: &mut PgConnection) -> QueryResult<Option<Position>>
     Ok(answer.position())
 }
 
+/// One round trip, on connections whose statements are prepared by name anyway.
+pub(super) fn committed_position(conn: &mut PgConnection) -> QueryResult<Option<Position>> {
+    ask(conn, prepared).map(|answer| answer.position())
+}
+
 pub(super) fn load(conn: &mut PgConnection) -> QueryResult<Option<u32>> {
     let Load { active } = diesel::sql_query(LOAD).get_result(conn)?;
     Ok(u32::try_from(active).ok())
 }
 
-fn ask(conn: &mut PgConnection) -> QueryResult<Answer> {
-    let mut ask = |standing: &str| diesel::sql_query(standing).get_result(conn);
-    match ask(STANDING) {
-        Err(error) if is_unable(&error) => ask(BARE_STANDING),
+type Ask = fn(&mut PgConnection, &'static str) -> QueryResult<Answer>;
+
+fn ask(conn: &mut PgConnection, ask: Ask) -> QueryResult<Answer> {
+    match ask(conn, STANDING) {
+        Err(error) if is_unable(&error) => ask(conn, BARE_STANDING),
         answer => answer,
     }
+}
+
+/// Two round trips: it is prepared each time.
+fn unprepared(conn: &mut PgConnection, standing: &'static str) -> QueryResult<Answer> {
+    diesel::sql_query(standing).get_result(conn)
+}
+
+fn prepared(conn: &mut PgConnection, standing: &'static str) -> QueryResult<Answer> {
+    Prepared(standing).get_result(conn)
 }
 
 /// Tells whether the server can't answer, as opposed to not now.
@@ -187,3 +203,24 @@ impl Answer {
         position.ok()
     }
 }
+
+/// SQL that is prepared once on each connection, which `sql_query` is not.
+struct Prepared(&'static str);
+
+impl QueryFragment<Pg> for Prepared {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql(self.0);
+        Ok(())
+    }
+}
+
+impl QueryId for Prepared {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
+
+impl Query for Prepared {
+    type SqlType = Untyped;
+}
+
+impl RunQueryDsl<PgConnection> for Prepared {}

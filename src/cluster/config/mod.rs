@@ -189,8 +189,8 @@ impl ClusterConfig {
         self
     }
 
-    /// Sets how long after a write its request reads from the primary, if nothing tells sooner
-    /// that a replica has the write.
+    /// Sets how long after a write its request reads from the primary, where nothing tells whether a
+    /// replica has the write.
     ///
     /// It must outlast the lag of any replica still in rotation: at least `max_lag` + 2.2 x
     /// `check_interval` + 1 s (a probe) + 2.6 s (margin). Longer costs the primary some reads.

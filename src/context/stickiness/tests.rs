@@ -101,7 +101,23 @@ fn a_write_whose_server_has_a_history_waits_for_that_and_for_nothing_else() {
     );
     assert_eq!(marks.need(at(13)), Need::Primary);
     assert_eq!(marks.need(at(14)), since(3, new));
-    assert_eq!(marks.need(at(15)), Need::Nothing);
+    assert_eq!(
+        marks.need(at(1_000)),
+        since(3, new),
+        "however long it takes"
+    );
+    let met = |second, told| {
+        let who = Who {
+            node: None,
+            server: None,
+        };
+        let tells = |_: &Ended| told;
+        since(3, new).met_by(who, at(second), tells, |_| Coverage::No)
+    };
+    assert_eq!(met(1_000, Some(false)), Has::NotAll);
+    assert_eq!(met(4, Some(true)), Has::All);
+    assert_eq!(met(14, None), Has::NotAll, "where nothing can be told");
+    assert_eq!(met(15, None), Has::All, "time ends it");
 }
 
 #[test]

@@ -69,11 +69,12 @@ impl Health {
         self.is_eligible(now) && limit.is_none_or(fresh)
     }
 
-    /// Tells whether everything that the primary had committed before `instant` is there.
-    pub(crate) fn includes(&self, instant: Instant) -> bool {
+    /// Tells whether everything that the primary had committed before `instant` is there; `None` if
+    /// the two can't be compared.
+    pub(crate) fn includes(&self, instant: Instant) -> Option<bool> {
         match self.evidence {
-            Some(Evidence::Standing(standing)) => standing.includes(instant),
-            _ => false,
+            Some(Evidence::Standing(standing)) => standing.tells(instant),
+            _ => None,
         }
     }
 

@@ -181,6 +181,13 @@ fn a_break_in_the_history_of_the_primary_clears_it() {
             "another server",
         ),
         (source(0, "b"), 3, lsn(300), Recorded::Begun, "another life"),
+        (
+            source(0, "b"),
+            3,
+            lsn(199),
+            Recorded::WentBack,
+            "a crash has lost a commit",
+        ),
     ];
     for (from, second, position, expected, why) in table {
         let mut history = history(&at, &[(1, 100), (2, 200)]);

@@ -92,7 +92,8 @@ fn sticky_for_ends_it_where_nothing_else_does() {
     let db = paused_db_with(1, |config| config.max_lag(None).sticky_for(sticky_for));
     Context::new().run(|| {
         let mut conn = db.pool.get().unwrap();
-        write(&mut conn, "mine");
+        // of this no server can tell whether it has it
+        conn.stick_to_primary();
         let written = Instant::now();
         wait_until("blocks use replicas again", Duration::from_secs(10), || {
             // asked before the time is taken, so that it is not too late

@@ -149,7 +149,11 @@ impl Exchange {
                     return false;
                 }
             }
-            link.advance(self.manners)
+            let goes_on = link.advance(self.manners);
+            if std::mem::take(&mut link.asked) {
+                self.counts.round_trips.fetch_add(1, Ordering::SeqCst);
+            }
+            goes_on
         });
         self.counts.open.store(links.len(), Ordering::SeqCst);
         let unanswered = links.iter().filter(|link| !link.down.begun).count();
@@ -175,6 +179,10 @@ struct Link {
     server: Option<TcpStream>,
     up: Flow,
     down: Flow,
+    /// The client has begun to speak.
+    asked: bool,
+    /// It waits for an answer.
+    waits: bool,
 }
 
 impl Link {
@@ -185,6 +193,8 @@ impl Link {
             server: None,
             up: Flow::default(),
             down: Flow::default(),
+            asked: false,
+            waits: false,
         }
     }
 
@@ -212,7 +222,12 @@ impl Link {
         let moved = match (&self.server, manners) {
             (Some(server), Manners::Forward) => {
                 let up = self.up.pass(&self.client, server);
-                up.and_then(|()| self.down.pass(server, &self.client))
+                // what came before the server's next word is one question
+                self.asked = std::mem::take(&mut self.up.moved) && !self.waits;
+                self.waits |= self.asked;
+                let down = up.and_then(|()| self.down.pass(server, &self.client));
+                self.waits &= !std::mem::take(&mut self.down.moved);
+                down
             }
             // to learn that the client has given up
             _ => self.up.fill(&self.client),
@@ -243,6 +258,8 @@ struct Flow {
     waiting: Vec<u8>,
     /// The source has said something.
     begun: bool,
+    /// And it has since this was last looked at.
+    moved: bool,
     /// The source has said all.
     ended: bool,
     /// The other side has got all and knows that it ends.
@@ -279,7 +296,7 @@ impl Flow {
             match from.read(&mut bytes) {
                 Ok(0) => self.ended = true,
                 Ok(read) => {
-                    self.begun = true;
+                    (self.begun, self.moved) = (true, true);
                     self.waiting.extend_from_slice(&bytes[..read]);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
