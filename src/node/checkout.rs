@@ -112,7 +112,7 @@ impl<C: ReplicatedConnection> Node<C> {
             expires,
             fate,
             ..
-        } = &mut **pooled;
+        } = &mut ***pooled;
         let conn = match link {
             Ok(conn) => conn,
             // neither a failure from before this checkout nor a dial that was not made says

@@ -55,7 +55,7 @@ pub(crate) enum Acquaintance {
 pub(crate) struct Lease<C: ReplicatedConnection> {
     node: Arc<Node<C>>,
     /// `None` only while it is being dropped.
-    pooled: Option<PooledConnection<NodeManager<C>>>,
+    pooled: Option<Box<PooledConnection<NodeManager<C>>>>,
     pub(crate) tenancy: Tenancy,
     /// The handle's instrumentation is on it.
     pub(crate) instrumented: bool,
@@ -78,7 +78,7 @@ impl<C: ReplicatedConnection> Lease<C> {
     ) -> Self {
         Self {
             node,
-            pooled: Some(pooled),
+            pooled: Some(Box::new(pooled)),
             tenancy: Tenancy::Clean,
             instrumented: false,
             cache_resized: false,
