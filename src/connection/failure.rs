@@ -54,7 +54,8 @@ pub(super) fn after_replica_error<C: ReplicatedConnection>(
         return Next::Return;
     }
     if statement.learn(cluster.learned()) {
-        cluster.events().refused(statement.describe());
+        let text = statement.describe(cluster.learned());
+        cluster.events().refused(&text);
     }
     Next::Primary(Reason::ReadOnlyRefused)
 }
