@@ -26,7 +26,7 @@ pub(super) enum Next {
 pub(super) fn after_replica_error<C: ReplicatedConnection>(
     cluster: &Cluster<C>,
     unit: &Unit,
-    origin: &Origin<C>,
+    origin: &Origin<'_, C>,
     statement: &Statement,
     error: &Error,
 ) -> Next {
@@ -95,7 +95,7 @@ pub(super) fn shows_nothing<C: ReplicatedConnection>(error: &Error) -> bool {
 
 /// Tells the primary's node of a lost connection, and whether the handle may open another one.
 pub(super) fn note_loss<C: ReplicatedConnection>(
-    origin: &Origin<C>,
+    origin: &Origin<'_, C>,
     unit: &Unit,
     error: &Error,
 ) -> bool {

@@ -307,7 +307,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             // it was told now that nothing is left to commit
             self.unit.close_raw_transaction();
         }
-        let decision = self.catch_up(statement, decision?)?;
+        let decision = decision?;
+        if decision.target == Role::Replica {
+            return Ok(decision);
+        }
+        // instead of the primary a replica may do after all
+        let decision = self.catch_up(statement, decision)?;
         let decision = self.prefer_stale(decision);
         run::check_fallback(&self.cluster, &decision.reason)?;
         self.prefer_primary(decision)
@@ -353,22 +358,27 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     }
 }
 
-/// Counts an answer and says where it came from.
+/// Counts an answer and notes where it came from.
 fn answered<C: ReplicatedConnection>(
+    last_route: &mut Option<Route>,
     cluster: &Cluster<C>,
     node: &Node<C>,
     role: Role,
     reason: Reason,
     use_: Use,
-) -> Route {
+) {
     node.count(use_);
-    let route = Route {
-        node: Arc::clone(node.name()),
+    let name = match last_route.take() {
+        // mostly the same one again, whose name all threads share
+        Some(last) if Arc::ptr_eq(&last.node, node.name()) => last.node,
+        _ => Arc::clone(node.name()),
+    };
+    let route = last_route.insert(Route {
+        node: name,
         role,
         reason,
-    };
-    cluster.events().routed(&route);
-    route
+    });
+    cluster.events().routed(route);
 }
 
 impl<C: ReplicatedConnection> Drop for RoutedConnection<C> {
