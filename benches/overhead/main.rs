@@ -5,6 +5,7 @@
 //! cargo bench --bench overhead
 //! ```
 
+mod reads;
 mod rounds;
 mod statements;
 
@@ -19,8 +20,9 @@ use diesel_routed::{
     ClusterConfig, NodeConfig, RoutedConnection, RoutedConnectionManager, RoutedPool,
 };
 
+use self::reads::{CREATE, boxed, posts, typed};
 use self::rounds::{Ratio, alone, compare};
-use self::statements::{CREATE, boxed, insert, posts, raw, transaction, typed};
+use self::statements::{insert, raw, transaction};
 
 type Routed = RoutedConnection<SqliteConnection>;
 

@@ -1,39 +1,16 @@
-//! The statements that are measured: one text for a plain connection and for a routed one.
+//! The other statements that are measured.
 
 use diesel::connection::LoadConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Integer, Text};
 use diesel::sqlite::Sqlite;
 
-diesel::table! {
-    posts (id) {
-        id -> Integer,
-        title -> Text,
-    }
-}
-
-pub const CREATE: &str = "
-    PRAGMA journal_mode = WAL;
-    CREATE TABLE posts (id INTEGER PRIMARY KEY, title TEXT NOT NULL);
-    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
-    INSERT INTO posts SELECT i, 'the title of post ' || i FROM n;";
+use crate::reads::{posts, typed};
 
 #[derive(QueryableByName)]
 struct Post {
     #[diesel(sql_type = Text)]
     title: String,
-}
-
-pub fn typed(conn: &mut impl LoadConnection<Backend = Sqlite>, id: i32) -> QueryResult<String> {
-    posts::table.find(id).select(posts::title).get_result(conn)
-}
-
-pub fn boxed(conn: &mut impl LoadConnection<Backend = Sqlite>, id: i32) -> QueryResult<String> {
-    posts::table
-        .into_boxed()
-        .filter(posts::id.eq(id))
-        .select(posts::title)
-        .get_result(conn)
 }
 
 pub fn raw(conn: &mut impl LoadConnection<Backend = Sqlite>, id: i32) -> QueryResult<String> {

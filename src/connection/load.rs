@@ -9,7 +9,7 @@ use super::failure::{
     Next, after_replica_error, answer_of, may_resend, note_loss, shows_nothing, spent_by,
 };
 use super::lend::{Borrower, Leases, Slot};
-use super::replay::{Peeked, Shared};
+use super::replay::{Peeked, Shared, Told};
 use super::run::{check_fallback, fall_back};
 use super::settle::{mark_for, note_failure, note_success, occupy};
 use super::unit::Unit;
@@ -36,17 +36,18 @@ where
         Self::Backend: QueryMetadata<T::SqlType>,
     {
         let statement = self.statement(&source)?;
+        let source = Told::new(source, statement.text());
         let decision = self.begin_statement(&statement)?;
         match decision.target {
             Role::Primary => {
                 self.leases.give_back_replicas();
                 let rest = self.rest();
                 match statement.form() {
-                    Form::Dml => rest.write::<B, T>(source, &statement, decision.reason),
-                    _ => rest.load::<B, T>(source, &statement, decision.reason),
+                    Form::Dml => rest.write::<B, _>(source, &statement, decision.reason),
+                    _ => rest.load::<B, _>(source, &statement, decision.reason),
                 }
             }
-            Role::Replica => self.load_on_replica::<B, T>(source, &statement, decision.reason),
+            Role::Replica => self.load_on_replica::<B, _>(source, &statement, decision.reason),
         }
     }
 }

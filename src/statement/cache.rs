@@ -16,6 +16,12 @@ use super::{Form, Keeps, Need, Purity, QueryKind, Rules, TransactionEffect};
 /// How many refused texts of dynamic queries are remembered; then it begins anew.
 const MAX_TEXTS: usize = 4096;
 
+/// How many texts of dynamic queries a handle remembers; then it begins anew.
+const TEXTS: usize = 64;
+
+/// How long these may be, in bytes: longer ones mostly hold their values, and never come again.
+const LONGEST: usize = 1024;
+
 type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<HashOfType>>;
 
 /// A `TypeId` is a hash already.
@@ -58,16 +64,16 @@ struct Refused {
 }
 
 impl Learned {
-    fn insert(&self, identity: Identity) -> bool {
+    fn insert(&self, identity: &Identity) -> bool {
         let mut refused = self.refused.write();
         let refused = Arc::make_mut(&mut refused);
         let new = match identity {
-            Identity::Query(id) => refused.queries.insert(id),
-            Identity::Text(hash) => {
+            Identity::Query(id) => refused.queries.insert(*id),
+            Identity::Text(text) => {
                 if refused.texts.len() >= MAX_TEXTS {
                     refused.texts.clear();
                 }
-                refused.texts.insert(hash)
+                refused.texts.insert(self.hasher.hash_one(text))
             }
             Identity::Ours | Identity::Anything => false,
         };
@@ -77,10 +83,10 @@ impl Learned {
 }
 
 /// How a statement is recognised when it comes again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Identity {
     Query(TypeId),
-    Text(u64),
+    Text(Arc<str>),
     /// Made by the router, and never refused.
     Ours,
     /// What the user does on the real connection.
@@ -182,24 +188,33 @@ impl Statement {
 
     /// Remembers that a replica refused it, and tells whether that is new.
     pub(crate) fn learn(&self, learned: &Learned) -> bool {
-        learned.insert(self.identity)
+        learned.insert(&self.identity)
+    }
+
+    /// The SQL, if that was made for this statement and nothing else.
+    pub(crate) fn text(&self) -> Option<Arc<str>> {
+        match &self.identity {
+            Identity::Text(text) => Some(Arc::clone(text)),
+            _ => None,
+        }
     }
 
     /// What the log may say of it: the text only if all its values are bound.
     pub(crate) fn describe(&self, learned: &Learned) -> String {
         let scanned = learned.scanned.read();
-        let text = match self.identity {
-            Identity::Query(id) => scanned.get(&id).map(|(_, text)| &**text),
+        let text = match &self.identity {
+            Identity::Query(id) => scanned.get(id).map(|(_, text)| &**text),
             _ => None,
         };
         text.unwrap_or("a dynamic query").to_owned()
     }
 }
 
-/// What one handle remembers of typed queries.
+/// What one handle remembers of its queries.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     kinds: ByType<QueryKind>,
+    texts: HashMap<Arc<str>, QueryKind>,
     generation: u64,
     refused: Arc<Refused>,
 }
@@ -226,16 +241,16 @@ impl Known {
         let mut builder = DB::QueryBuilder::default();
         query.to_sql(&mut builder, backend)?;
         let sql = builder.finish();
-        let kind = rules.classify(&sql);
         match id {
             // a fragment may vary its text under one id; then it says so
             Some(id) if query.is_safe_to_cache_prepared(backend)? => {
+                let kind = rules.classify(&sql);
                 let scanned = (kind.clone(), sql.into());
                 learned.scanned.write().insert(id, scanned);
                 self.kinds.insert(id, kind.clone());
-                Ok(self.statement(kind, Identity::Query(id)))
+                Ok(self.statement(kind, Identity::Query(id), learned))
             }
-            _ => Ok(self.dynamic(kind, &sql, learned)),
+            _ => Ok(self.dynamic(&sql, rules, learned)),
         }
     }
 
@@ -249,7 +264,7 @@ impl Known {
                 kind
             }
         };
-        Some(self.statement(kind, Identity::Query(id)))
+        Some(self.statement(kind, Identity::Query(id), learned))
     }
 
     /// Says what a text needs.
@@ -260,18 +275,35 @@ impl Known {
         learned: &Learned,
     ) -> Statement {
         self.catch_up(learned);
-        self.dynamic(rules.classify(sql), sql, learned)
+        self.dynamic(sql, rules, learned)
     }
 
-    fn dynamic(&self, kind: QueryKind, sql: &str, learned: &Learned) -> Statement {
-        let identity = Identity::Text(learned.hasher.hash_one(sql));
-        self.statement(kind, identity)
+    fn dynamic(&mut self, sql: &str, rules: &Rules, learned: &Learned) -> Statement {
+        let (text, kind) = match self.texts.get_key_value(sql) {
+            Some((text, kind)) => (Arc::clone(text), kind.clone()),
+            None => self.scan(sql, rules),
+        };
+        self.statement(kind, Identity::Text(text), learned)
     }
 
-    fn statement(&self, kind: QueryKind, identity: Identity) -> Statement {
-        let refused = match identity {
-            Identity::Query(id) => self.refused.queries.contains(&id),
-            Identity::Text(hash) => self.refused.texts.contains(&hash),
+    fn scan(&mut self, sql: &str, rules: &Rules) -> (Arc<str>, QueryKind) {
+        let (text, kind) = (Arc::from(sql), rules.classify(sql));
+        if sql.len() <= LONGEST {
+            if self.texts.len() >= TEXTS {
+                self.texts.clear();
+            }
+            self.texts.insert(Arc::clone(&text), kind.clone());
+        }
+        (text, kind)
+    }
+
+    fn statement(&self, kind: QueryKind, identity: Identity, learned: &Learned) -> Statement {
+        let texts = &self.refused.texts;
+        let refused = match &identity {
+            Identity::Query(id) => self.refused.queries.contains(id),
+            Identity::Text(text) => {
+                !texts.is_empty() && texts.contains(&learned.hasher.hash_one(text))
+            }
             Identity::Ours | Identity::Anything => false,
         };
         Statement {

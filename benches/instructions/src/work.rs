@@ -8,7 +8,7 @@ use diesel::prelude::*;
 use diesel::sqlite::SqliteConnection;
 use diesel_routed::{ClusterConfig, NodeConfig, RoutedConnectionManager, RoutedPool};
 
-use crate::statements::{CREATE, boxed, typed};
+use crate::reads::{CREATE, boxed, typed};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Work {
@@ -26,6 +26,15 @@ pub enum Work {
 pub enum On {
     Plain,
     Routed,
+}
+
+impl On {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Routed => "routed",
+        }
+    }
 }
 
 impl Work {
@@ -58,7 +67,7 @@ impl Work {
         }
     }
 
-    fn run_routed(self, mut ids: impl Iterator<Item = i32>) {
+    fn run_routed(self, ids: impl Iterator<Item = i32>) {
         let _keeps_it = database();
         let pool = pool();
         let get = || pool.get().expect("a handle is free");
