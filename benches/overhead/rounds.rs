@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-const ROUNDS: usize = 101;
+const ROUNDS: usize = 301;
 /// How long one side of a round takes.
-const BATCH: Duration = Duration::from_millis(3);
+const BATCH: Duration = Duration::from_millis(1);
 
 /// The medians over all rounds of one run.
 pub struct Ratio {
