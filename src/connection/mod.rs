@@ -19,6 +19,8 @@ mod run;
 mod settle;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(all(test, feature = "sqlite"))]
+mod tests;
 mod transaction;
 mod unit;
 

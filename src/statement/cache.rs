@@ -82,6 +82,15 @@ impl Learned {
     }
 }
 
+#[cfg(all(test, feature = "sqlite"))]
+impl Learned {
+    /// Runs `f` while nobody gets a lock.
+    pub(crate) fn with_locks_held<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _locks = (self.refused.write(), self.scanned.write());
+        f()
+    }
+}
+
 /// How a statement is recognised when it comes again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Identity {
