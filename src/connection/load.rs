@@ -66,7 +66,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     {
         let (source, wait) = (Shared::new(source), self.leases.wait());
         let (mut instead, mut failed, mut first) = (Reason::NoReplica, None, None);
-        let (replicas, rest) = self.split();
+        let (replicas, mut rest) = self.split();
         let Borrower { cluster, .. } = rest.borrower;
         // each try has a slot of its own: a failed one's stays borrowed as long as the cursor
         for slot in replicas {
@@ -83,15 +83,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             let loaded = LoadConnection::<B>::load(conn, source.clone());
             let error = match loaded.and_then(Peeked::new) {
                 Ok(cursor) => {
-                    rest.unit.pin(origin.node.place());
-                    answered(
-                        rest.last_route,
-                        cluster,
-                        origin.node,
-                        Role::Replica,
-                        reason,
-                        Use::Read,
-                    );
+                    rest.read_by(&origin, reason);
                     return Ok(cursor);
                 }
                 Err(error) => error,
@@ -151,6 +143,20 @@ struct Rest<'conn, C: ReplicatedConnection> {
 }
 
 impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
+    /// Notes which replica has answered.
+    fn read_by(&mut self, origin: &Origin<'_, C>, reason: Reason) {
+        self.unit.pin(origin.node.place());
+        let (node, use_) = (origin.node, Use::Read);
+        answered(
+            self.last_route,
+            self.borrower.cluster,
+            node,
+            Role::Replica,
+            reason,
+            use_,
+        );
+    }
+
     /// Loads from the primary.
     fn load<'query, B, T>(
         self,
