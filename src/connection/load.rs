@@ -11,9 +11,9 @@ use super::failure::{
 use super::lend::{Borrower, Leases, Slot};
 use super::replay::{Peeked, Shared, Told};
 use super::run::{check_fallback, fall_back};
-use super::settle::{mark_for, note_failure, note_success, occupy};
+use super::settle::{answered, mark_for, note_failure, note_success, occupy};
 use super::unit::Unit;
-use super::{Route, RoutedConnection, answered};
+use super::{Route, RoutedConnection};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Role};
 use crate::decision::Reason;

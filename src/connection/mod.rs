@@ -45,7 +45,7 @@ use crate::cluster::{Affinity, Cluster, ClusterMode, ImplicitContext, Mode, Role
 use crate::context::Context;
 use crate::decision::{self, Decision, Demand, Facts, Reason, Transaction};
 use crate::error::RoutedError;
-use crate::node::{Node, Tenancy, Use};
+use crate::node::Tenancy;
 use crate::statement::{Known, Statement};
 
 /// A Diesel connection that is a whole replicated database.
@@ -358,29 +358,6 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             }) if transaction.test_transaction
         )
     }
-}
-
-/// Counts an answer and notes where it came from.
-fn answered<C: ReplicatedConnection>(
-    last_route: &mut Option<Route>,
-    cluster: &Cluster<C>,
-    node: &Node<C>,
-    role: Role,
-    reason: Reason,
-    use_: Use,
-) {
-    node.count(use_);
-    let name = match last_route.take() {
-        // mostly the same one again, whose name all threads share
-        Some(last) if Arc::ptr_eq(&last.node, node.name()) => last.node,
-        _ => Arc::clone(node.name()),
-    };
-    let route = last_route.insert(Route {
-        node: name,
-        role,
-        reason,
-    });
-    cluster.events().routed(route);
 }
 
 impl<C: ReplicatedConnection> Drop for RoutedConnection<C> {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use diesel::result::{Error, QueryResult};
 
+use super::RoutedConnection;
 use super::failure::{
     Next, after_replica_error, answer_of, may_resend, note_loss, shows_nothing, spent_by,
 };
 use super::lend::{Borrower, REPLICA_TRIES};
-use super::settle::{after_error, after_success, mark_for};
+use super::settle::{after_error, after_success, answered, mark_for};
 use super::unit::Unit;
-use super::{RoutedConnection, answered};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Consistency, Fallback, NoReplica, Role, Wait, Wanted};
 use crate::decision::{Decision, Reason};
