@@ -94,15 +94,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             let error = match result {
                 Ok(value) => {
                     self.unit.pin(origin.node.place());
-                    let (last_route, cluster) = (&mut self.last_route, &self.cluster);
-                    answered(
-                        last_route,
-                        cluster,
-                        origin.node,
-                        Role::Replica,
-                        reason,
-                        Use::Read,
-                    );
+                    let (last, cluster, by) = (&mut self.last_route, &self.cluster, origin.node);
+                    answered(last, cluster, by, Role::Replica, reason, Use::Read);
                     return Ok(value);
                 }
                 Err(error) => error,
@@ -177,15 +170,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             unit.used_primary();
         }
         let node = Arc::clone(lease.node());
-        let (last_route, use_) = (&mut self.last_route, statement.use_());
-        answered(
-            last_route,
-            &self.cluster,
-            &node,
-            Role::Primary,
-            reason,
-            use_,
-        );
+        let (last, cluster, use_) = (&mut self.last_route, &self.cluster, statement.use_());
+        answered(last, cluster, &node, Role::Primary, reason, use_);
         result
     }
 
