@@ -1,38 +1,8 @@
 //! Classifying allocates nothing. A binary of its own: the counter sees every allocation of the process.
+mod counting;
+
+use counting::allocations;
 use diesel_routed::statement::{Dialect, Rules, UnknownFunctions};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-fn count() {
-    // a thread that is ending has no counter any more
-    let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn classifying_and_cloning_a_kind_allocate_nothing() {
@@ -51,14 +21,11 @@ fn classifying_and_cloning_a_kind_allocate_nothing() {
             "SELECT 'open",
             &long,
         ] {
-            let before = ALLOCATIONS.get();
+            let before = allocations();
             let kind = rules.classify(sql);
             let copy = kind.clone();
-            let allocations = ALLOCATIONS.get() - before;
-            assert_eq!(
-                allocations, 0,
-                "{dialect:?} allocates nothing for {sql:.40}"
-            );
+            let allocated = allocations() - before;
+            assert_eq!(allocated, 0, "{dialect:?} allocates nothing for {sql:.40}");
             assert_eq!(kind, copy, "a clone is equal");
         }
     }

@@ -138,7 +138,8 @@ impl<C: ReplicatedConnection> Cluster<C> {
         let mut failed: Vec<usize> = except.into_iter().collect();
         let mut behind = false;
         loop {
-            let mut open = candidates(&members, wanted, self.0.era(), Instant::now());
+            let now = Instant::now();
+            let mut open = candidates(&members, wanted, self.0.era(), now);
             open.retain(|node| !failed.contains(&node.place()));
             if open.is_empty() {
                 return Err(match behind {
@@ -147,7 +148,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
                 });
             }
             let preferred = wanted.preferred();
-            let (node, permit) = match self.pick(&open, preferred) {
+            let (node, permit) = match self.pick(&open, preferred, now) {
                 Pick::Taken(node, permit) => (node, permit),
                 Pick::Refused => {
                     return Err(NoReplica::Unable("the strategy chose none".to_owned()));
@@ -225,14 +226,18 @@ impl<C: ReplicatedConnection> Cluster<C> {
 
     /// Takes a permit of the node that is preferred, or else that the strategy chooses, among those
     /// with a free one.
-    fn pick<'a>(&self, open: &[&'a Arc<Node<C>>], preferred: Option<usize>) -> Pick<'a, C> {
+    fn pick<'a>(
+        &self,
+        open: &[&'a Arc<Node<C>>],
+        preferred: Option<usize>,
+        now: Instant,
+    ) -> Pick<'a, C> {
         let preferred = open.iter().find(|node| Some(node.place()) == preferred);
         if let Some((node, permit)) =
             preferred.and_then(|node| Some((node, node.permits().try_acquire()?)))
         {
             return Pick::Taken(node, permit);
         }
-        let now = Instant::now();
         let max_lag = self.settings().max_lag;
         let mut left = open.to_vec();
         while !left.is_empty() {

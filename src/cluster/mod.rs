@@ -221,6 +221,24 @@ impl<C: ReplicatedConnection> Cluster<C> {
     }
 }
 
+#[cfg(all(test, feature = "sqlite"))]
+impl<C: ReplicatedConnection> Cluster<C> {
+    /// Runs `f` while nobody gets a lock that handles share.
+    pub(crate) fn with_locks_held<R>(&self, f: impl FnOnce() -> R) -> R {
+        let inner = &self.0;
+        let members = inner.members();
+        let _nodes: Vec<_> = members.nodes.iter().map(|node| node.known()).collect();
+        let _members = inner.members.write();
+        let _others = (
+            inner.lore.lock(),
+            inner.started.lock(),
+            inner.refreshed.lock(),
+        );
+        let _inbox = inner.inbox.lock();
+        inner.learned.with_locks_held(f)
+    }
+}
+
 impl<C: ReplicatedConnection> Inner<C> {
     fn members(&self) -> Arc<Members<C>> {
         Arc::clone(&self.members.read())

@@ -26,7 +26,7 @@ pub(super) enum Next {
 pub(super) fn after_replica_error<C: ReplicatedConnection>(
     cluster: &Cluster<C>,
     unit: &Unit,
-    origin: &Origin<C>,
+    origin: &Origin<'_, C>,
     statement: &Statement,
     error: &Error,
 ) -> Next {
@@ -54,7 +54,8 @@ pub(super) fn after_replica_error<C: ReplicatedConnection>(
         return Next::Return;
     }
     if statement.learn(cluster.learned()) {
-        cluster.events().refused(statement.describe());
+        let text = statement.describe(cluster.learned());
+        cluster.events().refused(&text);
     }
     Next::Primary(Reason::ReadOnlyRefused)
 }
@@ -94,7 +95,7 @@ pub(super) fn shows_nothing<C: ReplicatedConnection>(error: &Error) -> bool {
 
 /// Tells the primary's node of a lost connection, and whether the handle may open another one.
 pub(super) fn note_loss<C: ReplicatedConnection>(
-    origin: &Origin<C>,
+    origin: &Origin<'_, C>,
     unit: &Unit,
     error: &Error,
 ) -> bool {

@@ -11,6 +11,7 @@ use diesel::r2d2::R2D2Connection;
 use diesel::result::{ConnectionError, ConnectionResult, QueryResult};
 use diesel::sql_types::TypeMetadata;
 
+use super::replay::Told;
 use super::{RoutedConnection, RoutedTransactionManager};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::shared;
@@ -56,7 +57,8 @@ impl<C: ReplicatedConnection> Connection for RoutedConnection<C> {
         T: QueryFragment<Self::Backend> + QueryId,
     {
         let statement = self.statement(source)?;
-        self.run(&statement, |conn| conn.execute_returning_count(source))
+        let source = Told::new(source, statement.text());
+        self.run(&statement, |conn| conn.execute_returning_count(&source))
     }
 
     fn transaction_state(&mut self) -> &mut TransactionManagerStatus {

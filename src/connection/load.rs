@@ -9,11 +9,11 @@ use super::failure::{
     Next, after_replica_error, answer_of, may_resend, note_loss, shows_nothing, spent_by,
 };
 use super::lend::{Borrower, Leases, Slot};
-use super::replay::{Peeked, Shared};
+use super::replay::{Peeked, Shared, Told};
 use super::run::{check_fallback, fall_back};
-use super::settle::{mark_for, note_failure, note_success, occupy};
+use super::settle::{answered, mark_for, note_failure, note_success, occupy};
 use super::unit::Unit;
-use super::{Route, RoutedConnection, answered};
+use super::{Route, RoutedConnection};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Role};
 use crate::decision::Reason;
@@ -36,17 +36,18 @@ where
         Self::Backend: QueryMetadata<T::SqlType>,
     {
         let statement = self.statement(&source)?;
+        let source = Told::new(source, statement.text());
         let decision = self.begin_statement(&statement)?;
         match decision.target {
             Role::Primary => {
                 self.leases.give_back_replicas();
                 let rest = self.rest();
                 match statement.form() {
-                    Form::Dml => rest.write::<B, T>(source, &statement, decision.reason),
-                    _ => rest.load::<B, T>(source, &statement, decision.reason),
+                    Form::Dml => rest.write::<B, _>(source, &statement, decision.reason),
+                    _ => rest.load::<B, _>(source, &statement, decision.reason),
                 }
             }
-            Role::Replica => self.load_on_replica::<B, T>(source, &statement, decision.reason),
+            Role::Replica => self.load_on_replica::<B, _>(source, &statement, decision.reason),
         }
     }
 }
@@ -65,7 +66,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     {
         let (source, wait) = (Shared::new(source), self.leases.wait());
         let (mut instead, mut failed, mut first) = (Reason::NoReplica, None, None);
-        let (replicas, rest) = self.split();
+        let (replicas, mut rest) = self.split();
         let Borrower { cluster, .. } = rest.borrower;
         // each try has a slot of its own: a failed one's stays borrowed as long as the cursor
         for slot in replicas {
@@ -78,11 +79,11 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                     break;
                 }
             };
-            let origin = lease.origin();
-            let loaded = LoadConnection::<B>::load(lease.connection(), source.clone());
+            let (origin, conn) = lease.split();
+            let loaded = LoadConnection::<B>::load(conn, source.clone());
             let error = match loaded.and_then(Peeked::new) {
                 Ok(cursor) => {
-                    *rest.last_route = Some(read_by(cluster, rest.unit, &origin, reason));
+                    rest.read_by(&origin, reason);
                     return Ok(cursor);
                 }
                 Err(error) => error,
@@ -142,6 +143,20 @@ struct Rest<'conn, C: ReplicatedConnection> {
 }
 
 impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
+    /// Notes which replica has answered.
+    fn read_by(&mut self, origin: &Origin<'_, C>, reason: Reason) {
+        self.unit.pin(origin.node.place());
+        let (node, use_) = (origin.node, Use::Read);
+        answered(
+            self.last_route,
+            self.borrower.cluster,
+            node,
+            Role::Replica,
+            reason,
+            use_,
+        );
+    }
+
     /// Loads from the primary.
     fn load<'query, B, T>(
         self,
@@ -164,9 +179,8 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         } = self;
         let cluster = borrower.cluster;
         let lease = borrower.primary_for(primary, unit, &reason)?;
-        let origin = lease.origin();
-        let loaded = load_there::<C, B, T>(lease, unit, source, cluster, statement);
-        *last_route = Some(answered_by(cluster, &origin, statement, reason));
+        let (origin, loaded) = load_there::<C, B, T>(lease, unit, source, cluster, statement);
+        answered_by(last_route, cluster, &origin, statement, reason);
         if let Err(error) = &loaded {
             *primary_lost = note_loss(&origin, unit, error);
         }
@@ -196,36 +210,26 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         } = self;
         let (source, cluster) = (Shared::new(source), borrower.cluster);
         let lease = borrower.primary_for(primary, unit, &reason)?;
-        let (origin, tenancy) = (lease.origin(), lease.tenancy);
-        let first = load_there::<C, B, _>(lease, unit, source.clone(), cluster, statement);
-        *last_route = Some(answered_by(cluster, &origin, statement, reason.clone()));
+        let tenancy = lease.tenancy;
+        let (origin, first) =
+            load_there::<C, B, _>(lease, unit, source.clone(), cluster, statement);
+        answered_by(last_route, cluster, &origin, statement, reason.clone());
         let error = match first {
             Ok(cursor) => return Ok(cursor),
             Err(error) => error,
         };
         *primary_lost = note_loss(&origin, unit, &error);
         let may = tenancy != Tenancy::Session && may_resend::<C>(unit, statement, &error);
-        if !may || !borrower.was_deposed(&origin.node) {
+        if !may || !borrower.was_deposed(origin.node) {
             return Err(error);
         }
         // what the failed try has borrowed stays borrowed, and is closed by the next statement
         *primary_lost = true;
         let lease = borrower.primary_for(successor, unit, &reason)?;
-        let origin = lease.origin();
-        let second = load_there::<C, B, _>(lease, unit, source, cluster, statement);
-        *last_route = Some(answered_by(cluster, &origin, statement, reason));
+        let (origin, second) = load_there::<C, B, _>(lease, unit, source, cluster, statement);
+        answered_by(last_route, cluster, &origin, statement, reason);
         second
     }
-}
-
-fn read_by<C: ReplicatedConnection>(
-    cluster: &Cluster<C>,
-    unit: &mut Unit,
-    origin: &Origin<C>,
-    reason: Reason,
-) -> Route {
-    unit.pin(origin.node.place());
-    answered(cluster, &origin.node, Role::Replica, reason, Use::Read)
 }
 
 /// Loads from a connection to the primary, and settles what that leaves behind.
@@ -235,7 +239,10 @@ fn load_there<'conn, 'query, C, B, T>(
     source: T,
     cluster: &Cluster<C>,
     statement: &Statement,
-) -> QueryResult<Peeked<<C as LoadConnection<B>>::Cursor<'conn, 'query>>>
+) -> (
+    Origin<'conn, C>,
+    QueryResult<Peeked<<C as LoadConnection<B>>::Cursor<'conn, 'query>>>,
+)
 where
     C: ReplicatedConnection + LoadConnection<B>,
     T: Query + QueryFragment<C::Backend> + QueryId + 'query,
@@ -244,11 +251,12 @@ where
     // the cursor borrows the connection from here on: what is noted on it is noted now
     occupy(lease, statement);
     let mark = mark_for(cluster, unit, lease, statement);
-    let loaded = LoadConnection::<B>::load(lease.connection(), source).and_then(Peeked::new);
+    let (origin, conn) = lease.split();
+    let loaded = LoadConnection::<B>::load(conn, source).and_then(Peeked::new);
     if !loaded.as_ref().is_err_and(shows_nothing::<C>) {
         unit.used_primary();
     }
-    match loaded {
+    let settled = match loaded {
         Ok(cursor) => {
             note_success(unit, statement);
             Ok(match unit.in_transaction() {
@@ -264,20 +272,23 @@ where
             note_failure::<C>(unit, statement, mark, &error, || false);
             Err(error)
         }
-    }
+    };
+    (origin, settled)
 }
 
 fn answered_by<C: ReplicatedConnection>(
+    last_route: &mut Option<Route>,
     cluster: &Cluster<C>,
-    origin: &Origin<C>,
+    origin: &Origin<'_, C>,
     statement: &Statement,
     reason: Reason,
-) -> Route {
+) {
     answered(
+        last_route,
         cluster,
-        &origin.node,
+        origin.node,
         Role::Primary,
         reason,
         statement.use_(),
-    )
+    );
 }

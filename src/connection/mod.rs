@@ -19,6 +19,8 @@ mod run;
 mod settle;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(all(test, feature = "sqlite"))]
+mod tests;
 mod transaction;
 mod unit;
 
@@ -43,7 +45,7 @@ use crate::cluster::{Affinity, Cluster, ClusterMode, ImplicitContext, Mode, Role
 use crate::context::Context;
 use crate::decision::{self, Decision, Demand, Facts, Reason, Transaction};
 use crate::error::RoutedError;
-use crate::node::{Node, Tenancy, Use};
+use crate::node::Tenancy;
 use crate::statement::{Known, Statement};
 
 /// A Diesel connection that is a whole replicated database.
@@ -307,7 +309,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             // it was told now that nothing is left to commit
             self.unit.close_raw_transaction();
         }
-        let decision = self.catch_up(statement, decision?)?;
+        let decision = decision?;
+        if decision.target == Role::Replica {
+            return Ok(decision);
+        }
+        // instead of the primary a replica may do after all
+        let decision = self.catch_up(statement, decision)?;
         let decision = self.prefer_stale(decision);
         run::check_fallback(&self.cluster, &decision.reason)?;
         self.prefer_primary(decision)
@@ -351,24 +358,6 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             }) if transaction.test_transaction
         )
     }
-}
-
-/// Counts an answer and says where it came from.
-fn answered<C: ReplicatedConnection>(
-    cluster: &Cluster<C>,
-    node: &Node<C>,
-    role: Role,
-    reason: Reason,
-    use_: Use,
-) -> Route {
-    node.count(use_);
-    let route = Route {
-        node: Arc::clone(node.name()),
-        role,
-        reason,
-    };
-    cluster.events().routed(&route);
-    route
 }
 
 impl<C: ReplicatedConnection> Drop for RoutedConnection<C> {

@@ -1,12 +1,52 @@
-//! A query that can be sent again, and a cursor whose first step is already taken.
+//! A query that is not turned into SQL twice and can be sent again, and a cursor whose first step is
+//! already taken.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use diesel::backend::Backend;
-use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
+use diesel::query_builder::{AstPass, Query, QueryBuilder, QueryFragment, QueryId};
 use diesel::result::QueryResult;
 
 use crate::context::WriteMark;
+
+/// A query whose text is there already, if it was needed to find out what the query is.
+pub(super) struct Told<T> {
+    query: T,
+    text: Option<Arc<str>>,
+}
+
+impl<T> Told<T> {
+    pub(super) fn new(query: T, text: Option<Arc<str>>) -> Self {
+        Self { query, text }
+    }
+}
+
+impl<T: Query> Query for Told<T> {
+    type SqlType = T::SqlType;
+}
+
+impl<T: QueryId> QueryId for Told<T> {
+    type QueryId = T::QueryId;
+
+    const HAS_STATIC_QUERY_ID: bool = T::HAS_STATIC_QUERY_ID;
+}
+
+impl<DB: Backend, T: QueryFragment<DB>> QueryFragment<DB> for Told<T> {
+    fn walk_ast<'b>(&'b self, pass: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        self.query.walk_ast(pass)
+    }
+
+    fn to_sql(&self, out: &mut DB::QueryBuilder, backend: &DB) -> QueryResult<()> {
+        match &self.text {
+            Some(text) => {
+                out.push_sql(text);
+                Ok(())
+            }
+            None => self.query.to_sql(out, backend),
+        }
+    }
+}
 
 /// A query in several hands, so that it can go to a second node after the first has failed.
 ///
@@ -38,6 +78,10 @@ impl<T: QueryId> QueryId for Shared<T> {
 impl<DB: Backend, T: QueryFragment<DB>> QueryFragment<DB> for Shared<T> {
     fn walk_ast<'b>(&'b self, pass: AstPass<'_, 'b, DB>) -> QueryResult<()> {
         self.0.walk_ast(pass)
+    }
+
+    fn to_sql(&self, out: &mut DB::QueryBuilder, backend: &DB) -> QueryResult<()> {
+        self.0.to_sql(out, backend)
     }
 }
 

@@ -1,19 +1,21 @@
 //! Running a statement on the node it needs, and going on elsewhere where that is right.
 
+use std::sync::Arc;
+
 use diesel::result::{Error, QueryResult};
 
+use super::RoutedConnection;
 use super::failure::{
     Next, after_replica_error, answer_of, may_resend, note_loss, shows_nothing, spent_by,
 };
 use super::lend::{Borrower, REPLICA_TRIES};
-use super::settle::{after_error, after_success, mark_for};
+use super::settle::{after_error, after_success, answered, mark_for};
 use super::unit::Unit;
-use super::{RoutedConnection, answered};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Consistency, Fallback, NoReplica, Role, Wait, Wanted};
 use crate::decision::{Decision, Reason};
 use crate::error::RoutedError;
-use crate::node::{Lease, Origin, Permit, Tenancy, Use};
+use crate::node::{Permit, Tenancy, Use};
 use crate::statement::Statement;
 
 impl<C: ReplicatedConnection> RoutedConnection<C> {
@@ -80,34 +82,28 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let (mut instead, mut failed) = (Reason::NoReplica, None);
         let mut first = None;
         for _ in 0..REPLICA_TRIES {
-            let origin = match self.open_replica(&reason, failed)? {
-                Ok(origin) => origin,
-                Err(none) => {
-                    instead = fall_back(&self.cluster, none)?;
-                    break;
-                }
-            };
+            if let Err(none) = self.open_replica(&reason, failed)? {
+                instead = fall_back(&self.cluster, none)?;
+                break;
+            }
             let Some(lease) = self.leases.replica() else {
                 break;
             };
-            let error = match lease.run(&mut f) {
+            let result = lease.run(&mut f);
+            let origin = lease.origin();
+            let error = match result {
                 Ok(value) => {
                     self.unit.pin(origin.node.place());
-                    let route = answered(
-                        &self.cluster,
-                        &origin.node,
-                        Role::Replica,
-                        reason,
-                        Use::Read,
-                    );
-                    self.last_route = Some(route);
+                    let (last, cluster, by) = (&mut self.last_route, &self.cluster, origin.node);
+                    answered(last, cluster, by, Role::Replica, reason, Use::Read);
                     return Ok(value);
                 }
                 Err(error) => error,
             };
             failed = Some(origin.node.place());
+            let next = after_replica_error(&self.cluster, &self.unit, &origin, statement, &error);
             self.leases.replicas[0].spent = spent_by::<C>(&self.unit, &error);
-            match after_replica_error(&self.cluster, &self.unit, &origin, statement, &error) {
+            match next {
                 Next::Return => return Err(error),
                 Next::OtherReplica => reason = Reason::Distributed,
                 Next::Primary(why) => {
@@ -147,7 +143,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         };
         let stateless = lease.tenancy != Tenancy::Session;
         let may = stateless && may_resend::<C>(&self.unit, statement, error);
-        let node = lease.origin().node;
+        let node = Arc::clone(lease.node());
         may && self.parts().2.was_deposed(&node)
     }
 
@@ -161,27 +157,21 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         let (leases, unit, borrower) = self.parts();
         let cluster = borrower.cluster;
         let lease = borrower.primary_for(&mut leases.primary, unit, &reason)?;
-        let origin = lease.origin();
         let mark = mark_for(cluster, unit, lease, statement);
         let result = lease.run(&mut f);
         match &result {
             Ok(_) => after_success(unit, lease, statement, mark),
             Err(error) => {
                 after_error(unit, lease, statement, mark, error);
-                leases.primary_lost = note_loss(&origin, unit, error);
+                leases.primary_lost = note_loss(&lease.origin(), unit, error);
             }
         }
         if !result.as_ref().is_err_and(shows_nothing::<C>) {
             unit.used_primary();
         }
-        let route = answered(
-            cluster,
-            &origin.node,
-            Role::Primary,
-            reason,
-            statement.use_(),
-        );
-        self.last_route = Some(route);
+        let node = Arc::clone(lease.node());
+        let (last, cluster, use_) = (&mut self.last_route, &self.cluster, statement.use_());
+        answered(last, cluster, &node, Role::Primary, reason, use_);
         result
     }
 
@@ -190,12 +180,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         &mut self,
         reason: &Reason,
         except: Option<usize>,
-    ) -> QueryResult<Result<Origin<C>, NoReplica>> {
+    ) -> QueryResult<Result<(), NoReplica>> {
         let (leases, unit, borrower) = self.parts();
         let wait = leases.wait();
         let slot = &mut leases.replicas[0].lease;
         let opened = borrower.replica(slot, unit.wanted(reason), except, wait)?;
-        Ok(opened.map(Lease::origin))
+        Ok(opened.map(drop))
     }
 
     /// Sends a read to a replica that is late, where that is wanted rather than the primary.

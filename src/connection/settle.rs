@@ -1,13 +1,16 @@
-//! What a statement on the primary leaves behind: marks, session state, transactions.
+//! What a statement leaves behind: marks, session state, transactions, and where it was answered.
+
+use std::sync::Arc;
 
 use diesel::result::{DatabaseErrorKind, Error};
 
+use super::Route;
 use super::unit::{Marking, Unit};
 use crate::backend::ReplicatedConnection;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Role};
 use crate::context::WriteMark;
-use crate::decision::Transaction;
-use crate::node::{Lease, Tenancy};
+use crate::decision::{Reason, Transaction};
+use crate::node::{Lease, Node, Tenancy, Use};
 use crate::report::ErrorClass;
 use crate::statement::{Form, Keeps, Statement, TransactionEffect};
 
@@ -140,4 +143,27 @@ pub(super) fn same_evidence<C: ReplicatedConnection>(lease: &mut Lease<C>) -> bo
     let now = lease.connection().write_evidence();
     let before = std::mem::replace(&mut lease.inner().evidence, now.clone());
     now.is_some_and(|now| now.is_empty() || before == Some(now))
+}
+
+/// Counts an answer and notes where it came from.
+pub(super) fn answered<C: ReplicatedConnection>(
+    last_route: &mut Option<Route>,
+    cluster: &Cluster<C>,
+    node: &Node<C>,
+    role: Role,
+    reason: Reason,
+    use_: Use,
+) {
+    node.count(use_);
+    let name = match last_route.take() {
+        // mostly the same one again, whose name all threads share
+        Some(last) if Arc::ptr_eq(&last.node, node.name()) => last.node,
+        _ => Arc::clone(node.name()),
+    };
+    let route = last_route.insert(Route {
+        node: name,
+        role,
+        reason,
+    });
+    cluster.events().routed(route);
 }

@@ -145,12 +145,11 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         self.leases.give_back_replicas();
         let (leases, unit, borrower) = self.parts();
         let lease = borrower.primary_for(&mut leases.primary, unit, &reason)?;
-        let origin = lease.origin();
         let result = lease.run(begin);
         let death = |error: &Error| C::class_of(error) == ErrorClass::Death;
         if result.as_ref().is_err_and(death) {
             // what a statement has begun on it is lost, and nothing may go on without it
-            origin.node.lost();
+            lease.node().lost();
             leases.primary_lost = !unit.raw_transaction;
             leases.tidy();
         }
@@ -205,14 +204,15 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     ) -> QueryResult<Result<(), Reason>> {
         let mut failed = None;
         for _ in 0..REPLICA_TRIES {
-            let origin = match self.open_replica(reason, failed)? {
-                Ok(origin) => origin,
-                Err(none) => return fall_back(&self.cluster, none).map(Err),
-            };
+            if let Err(none) = self.open_replica(reason, failed)? {
+                return fall_back(&self.cluster, none).map(Err);
+            }
             let Some(lease) = self.leases.replica() else {
                 break;
             };
-            match lease.run(&mut *begin) {
+            let begun = lease.run(&mut *begin);
+            let origin = lease.origin();
+            match begun {
                 Ok(()) => {
                     self.unit.pin(origin.node.place());
                     return Ok(Ok(()));

@@ -99,6 +99,12 @@ impl Ambient {
     }
 }
 
+/// What a replica must be as long as nothing was looked up.
+static ANY: Terms = Terms {
+    limit: None,
+    need: Need::Nothing,
+};
+
 /// The state of one use of a handle; a new one begins when the handle goes back.
 #[derive(Debug)]
 pub(super) struct Unit {
@@ -124,8 +130,8 @@ pub(super) struct Unit {
     pub(super) proven: Option<Position>,
     /// What the context had written when a replica was last looked for.
     seen: Option<(Context, Option<u64>)>,
-    /// What a replica must be, as of then.
-    terms: Terms,
+    /// What a replica must be, as of then; idle handles have none.
+    terms: Option<Box<Terms>>,
     /// The handle's own context, used outside any other.
     own: Option<Context>,
 }
@@ -146,10 +152,7 @@ impl Unit {
             wrote: Vec::new(),
             proven: None,
             seen: None,
-            terms: Terms {
-                limit: None,
-                need: Need::Nothing,
-            },
+            terms: None,
             own: None,
         }
     }
@@ -199,18 +202,18 @@ impl Unit {
             context,
             (!asks_for_nothing || need == Need::Nothing).then_some(epoch),
         ));
-        self.terms = Terms {
+        self.terms = Some(Box::new(Terms {
             limit: self.limit(),
             need: match asks_for_nothing {
                 true => Need::Nothing,
                 false => need,
             },
-        };
+        }));
     }
 
     /// What a replica must be to serve the block, as last looked up.
     pub(super) fn terms(&self) -> &Terms {
-        &self.terms
+        self.terms.as_deref().unwrap_or(&ANY)
     }
 
     /// The place of the replica that the block reads from.

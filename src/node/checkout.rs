@@ -112,7 +112,7 @@ impl<C: ReplicatedConnection> Node<C> {
             expires,
             fate,
             ..
-        } = &mut **pooled;
+        } = &mut ***pooled;
         let conn = match link {
             Ok(conn) => conn,
             // neither a failure from before this checkout nor a dial that was not made says
@@ -129,14 +129,15 @@ impl<C: ReplicatedConnection> Node<C> {
         };
         let doubtful = now.duration_since(*used) >= self.timing.validate_after
             || lost.is_some_and(|lost| *proven <= lost);
+        *used = now;
         if doubtful {
             if conn.ping().is_err() {
                 self.lost();
                 return Admission::Discard;
             }
             *proven = now;
+            *used = Instant::now();
         }
-        *used = Instant::now();
         Admission::Lend(acquaintance)
     }
 }

@@ -27,12 +27,12 @@ pub(crate) enum Tenancy {
 }
 
 /// Where an answer came from: a node, on a connection opened then.
-pub(crate) struct Origin<C: ReplicatedConnection> {
-    pub(crate) node: Arc<Node<C>>,
+pub(crate) struct Origin<'a, C: ReplicatedConnection> {
+    pub(crate) node: &'a Arc<Node<C>>,
     opened: Instant,
 }
 
-impl<C: ReplicatedConnection> Origin<C> {
+impl<C: ReplicatedConnection> Origin<'_, C> {
     /// Notes that the connection was lost in the middle of a statement.
     pub(crate) fn died(&self) {
         self.node.died(self.opened);
@@ -55,7 +55,7 @@ pub(crate) enum Acquaintance {
 pub(crate) struct Lease<C: ReplicatedConnection> {
     node: Arc<Node<C>>,
     /// `None` only while it is being dropped.
-    pooled: Option<PooledConnection<NodeManager<C>>>,
+    pooled: Option<Box<PooledConnection<NodeManager<C>>>>,
     pub(crate) tenancy: Tenancy,
     /// The handle's instrumentation is on it.
     pub(crate) instrumented: bool,
@@ -69,6 +69,8 @@ pub(crate) struct Lease<C: ReplicatedConnection> {
     pub(crate) admission: Option<Permit>,
 }
 
+const HELD: &str = "a lease holds its connection until it is dropped";
+
 impl<C: ReplicatedConnection> Lease<C> {
     pub(super) fn new(
         node: Arc<Node<C>>,
@@ -78,7 +80,7 @@ impl<C: ReplicatedConnection> Lease<C> {
     ) -> Self {
         Self {
             node,
-            pooled: Some(pooled),
+            pooled: Some(Box::new(pooled)),
             tenancy: Tenancy::Clean,
             instrumented: false,
             cache_resized: false,
@@ -93,17 +95,12 @@ impl<C: ReplicatedConnection> Lease<C> {
     }
 
     pub(crate) fn inner(&mut self) -> &mut NodeConnection<C> {
-        self.pooled
-            .as_mut()
-            .expect("a lease holds its connection until it is dropped")
+        self.pooled.as_mut().expect(HELD)
     }
 
     /// The real connection.
     pub(crate) fn connection(&mut self) -> &mut C {
-        self.inner()
-            .link
-            .as_mut()
-            .expect("only an open connection is lent")
+        self.split().1
     }
 
     /// Runs `f` on the real connection. If a panic cuts it short nobody else gets the connection,
@@ -117,11 +114,19 @@ impl<C: ReplicatedConnection> Lease<C> {
     }
 
     /// Where an answer on this connection comes from.
-    pub(crate) fn origin(&mut self) -> Origin<C> {
-        Origin {
-            opened: self.inner().opened,
-            node: Arc::clone(&self.node),
-        }
+    pub(crate) fn origin(&mut self) -> Origin<'_, C> {
+        self.split().0
+    }
+
+    /// Where an answer comes from, and the connection to ask.
+    pub(crate) fn split(&mut self) -> (Origin<'_, C>, &mut C) {
+        let inner = self.pooled.as_mut().expect(HELD);
+        let origin = Origin {
+            node: &self.node,
+            opened: inner.opened,
+        };
+        let link = inner.link.as_mut();
+        (origin, link.expect("only an open connection is lent"))
     }
 
     /// The role that the session was prepared for.

@@ -23,10 +23,11 @@ const LIFETIME: Duration = Duration::from_secs(15 * 60);
 pub(crate) struct NodeManager<C>(pub(super) Dialer<C>);
 
 impl<C: ReplicatedConnection> ManageConnection for NodeManager<C> {
-    type Connection = NodeConnection<C>;
+    /// Boxed, because pools and leases move it about: at each checkout, and in each idle handle.
+    type Connection = Box<NodeConnection<C>>;
     type Error = PoolError;
 
-    fn connect(&self) -> Result<NodeConnection<C>, PoolError> {
+    fn connect(&self) -> Result<Box<NodeConnection<C>>, PoolError> {
         let (opened, term) = (Instant::now(), self.0.term.get());
         // r2d2 still makes the dials of those who gave up, which would go on against a dead
         // server for as long as there were callers
@@ -39,7 +40,7 @@ impl<C: ReplicatedConnection> ManageConnection for NodeManager<C> {
             Err(error) => (Err(error), None, term),
         };
         let jitter = rand::rng().random_range(0.8..1.2);
-        Ok(NodeConnection {
+        Ok(Box::new(NodeConnection {
             link,
             identity,
             term,
@@ -49,14 +50,14 @@ impl<C: ReplicatedConnection> ManageConnection for NodeManager<C> {
             expires: opened + LIFETIME.mul_f64(jitter),
             fate,
             evidence: None,
-        })
+        }))
     }
 
-    fn is_valid(&self, _: &mut NodeConnection<C>) -> Result<(), PoolError> {
+    fn is_valid(&self, _: &mut Box<NodeConnection<C>>) -> Result<(), PoolError> {
         Ok(())
     }
 
-    fn has_broken(&self, conn: &mut NodeConnection<C>) -> bool {
+    fn has_broken(&self, conn: &mut Box<NodeConnection<C>>) -> bool {
         conn.fate == Fate::Close
     }
 }
@@ -74,8 +75,10 @@ impl<C> fmt::Debug for Releaser<C> {
     }
 }
 
-impl<C: ReplicatedConnection> CustomizeConnection<NodeConnection<C>, PoolError> for Releaser<C> {
-    fn on_release(&self, conn: NodeConnection<C>) {
+impl<C: ReplicatedConnection> CustomizeConnection<Box<NodeConnection<C>>, PoolError>
+    for Releaser<C>
+{
+    fn on_release(&self, conn: Box<NodeConnection<C>>) {
         if let Ok(conn) = conn.link {
             self.0.close(conn);
         }

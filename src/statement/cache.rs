@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,13 +16,43 @@ use super::{Form, Keeps, Need, Purity, QueryKind, Rules, TransactionEffect};
 /// How many refused texts of dynamic queries are remembered; then it begins anew.
 const MAX_TEXTS: usize = 4096;
 
-/// What the replicas of a cluster have refused, shared by all its handles.
+/// How many texts of dynamic queries a handle remembers; then it begins anew.
+const TEXTS: usize = 64;
+
+/// How long these may be, in bytes: longer ones mostly hold their values, and never come again.
+const LONGEST: usize = 1024;
+
+type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<HashOfType>>;
+
+/// A `TypeId` is a hash already.
+#[derive(Default)]
+struct HashOfType(u64);
+
+impl Hasher for HashOfType {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// What is known of the statements of a cluster, shared by all its handles.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
-    /// Advances with every lesson, so that handles look only when there is something new.
+    /// Advances with every refusal, so that handles look only when there is something new.
     generation: AtomicU64,
-    /// Protects the two sets; written once for each refused statement.
-    refused: RwLock<Refused>,
+    /// Protects what the replicas have refused; replaced once for each refused statement.
+    refused: RwLock<Arc<Refused>>,
+    /// Typed queries and their texts; each handle looks here once for each.
+    scanned: RwLock<ByType<(QueryKind, Box<str>)>>,
     hasher: RandomState,
 }
 
@@ -34,15 +64,16 @@ struct Refused {
 }
 
 impl Learned {
-    fn insert(&self, identity: Identity) -> bool {
+    fn insert(&self, identity: &Identity) -> bool {
         let mut refused = self.refused.write();
+        let refused = Arc::make_mut(&mut refused);
         let new = match identity {
-            Identity::Query(id) => refused.queries.insert(id),
-            Identity::Text(hash) => {
+            Identity::Query(id) => refused.queries.insert(*id),
+            Identity::Text(text) => {
                 if refused.texts.len() >= MAX_TEXTS {
                     refused.texts.clear();
                 }
-                refused.texts.insert(hash)
+                refused.texts.insert(self.hasher.hash_one(text))
             }
             Identity::Ours | Identity::Anything => false,
         };
@@ -51,11 +82,20 @@ impl Learned {
     }
 }
 
+#[cfg(all(test, feature = "sqlite"))]
+impl Learned {
+    /// Runs `f` while nobody gets a lock.
+    pub(crate) fn with_locks_held<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _locks = (self.refused.write(), self.scanned.write());
+        f()
+    }
+}
+
 /// How a statement is recognised when it comes again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Identity {
     Query(TypeId),
-    Text(u64),
+    Text(Arc<str>),
     /// Made by the router, and never refused.
     Ours,
     /// What the user does on the real connection.
@@ -69,8 +109,6 @@ pub(crate) struct Statement {
     identity: Identity,
     /// What is known beyond the text.
     refused: Verdict,
-    /// The text of a query whose values are all bound, for the log.
-    text: Option<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +184,6 @@ impl Statement {
             kind,
             identity: Identity::Ours,
             refused: Verdict::AsScanned,
-            text: None,
         }
     }
 
@@ -160,21 +197,35 @@ impl Statement {
 
     /// Remembers that a replica refused it, and tells whether that is new.
     pub(crate) fn learn(&self, learned: &Learned) -> bool {
-        learned.insert(self.identity)
+        learned.insert(&self.identity)
+    }
+
+    /// The SQL, if that was made for this statement and nothing else.
+    pub(crate) fn text(&self) -> Option<Arc<str>> {
+        match &self.identity {
+            Identity::Text(text) => Some(Arc::clone(text)),
+            _ => None,
+        }
     }
 
     /// What the log may say of it: the text only if all its values are bound.
-    pub(crate) fn describe(&self) -> &str {
-        self.text.as_deref().unwrap_or("a dynamic query")
+    pub(crate) fn describe(&self, learned: &Learned) -> String {
+        let scanned = learned.scanned.read();
+        let text = match &self.identity {
+            Identity::Query(id) => scanned.get(id).map(|(_, text)| &**text),
+            _ => None,
+        };
+        text.unwrap_or("a dynamic query").to_owned()
     }
 }
 
-/// What one handle remembers of typed queries.
+/// What one handle remembers of its queries.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    kinds: HashMap<TypeId, (QueryKind, Arc<str>)>,
+    kinds: ByType<QueryKind>,
+    texts: HashMap<Arc<str>, QueryKind>,
     generation: u64,
-    refused: Refused,
+    refused: Arc<Refused>,
 }
 
 impl Known {
@@ -193,22 +244,36 @@ impl Known {
     {
         self.catch_up(learned);
         let id = T::query_id();
-        if let Some((id, (kind, text))) = id.and_then(|id| Some((id, self.kinds.get(&id)?))) {
-            return Ok(self.statement(kind.clone(), Identity::Query(id), Some(Arc::clone(text))));
+        if let Some(kind) = id.and_then(|id| self.recall(id, learned)) {
+            return Ok(kind);
         }
         let mut builder = DB::QueryBuilder::default();
         query.to_sql(&mut builder, backend)?;
         let sql = builder.finish();
-        let kind = rules.classify(&sql);
         match id {
             // a fragment may vary its text under one id; then it says so
             Some(id) if query.is_safe_to_cache_prepared(backend)? => {
-                let text: Arc<str> = sql.into();
-                self.kinds.insert(id, (kind.clone(), Arc::clone(&text)));
-                Ok(self.statement(kind, Identity::Query(id), Some(text)))
+                let kind = rules.classify(&sql);
+                let scanned = (kind.clone(), sql.into());
+                learned.scanned.write().insert(id, scanned);
+                self.kinds.insert(id, kind.clone());
+                Ok(self.statement(kind, Identity::Query(id), learned))
             }
-            _ => Ok(self.dynamic(kind, &sql, learned)),
+            _ => Ok(self.dynamic(&sql, rules, learned)),
         }
+    }
+
+    /// A typed query that this handle has met, or another one.
+    fn recall(&mut self, id: TypeId, learned: &Learned) -> Option<Statement> {
+        let kind = match self.kinds.get(&id) {
+            Some(kind) => kind.clone(),
+            None => {
+                let kind = learned.scanned.read().get(&id)?.0.clone();
+                self.kinds.insert(id, kind.clone());
+                kind
+            }
+        };
+        Some(self.statement(kind, Identity::Query(id), learned))
     }
 
     /// Says what a text needs.
@@ -219,18 +284,35 @@ impl Known {
         learned: &Learned,
     ) -> Statement {
         self.catch_up(learned);
-        self.dynamic(rules.classify(sql), sql, learned)
+        self.dynamic(sql, rules, learned)
     }
 
-    fn dynamic(&self, kind: QueryKind, sql: &str, learned: &Learned) -> Statement {
-        let identity = Identity::Text(learned.hasher.hash_one(sql));
-        self.statement(kind, identity, None)
+    fn dynamic(&mut self, sql: &str, rules: &Rules, learned: &Learned) -> Statement {
+        let (text, kind) = match self.texts.get_key_value(sql) {
+            Some((text, kind)) => (Arc::clone(text), kind.clone()),
+            None => self.scan(sql, rules),
+        };
+        self.statement(kind, Identity::Text(text), learned)
     }
 
-    fn statement(&self, kind: QueryKind, identity: Identity, text: Option<Arc<str>>) -> Statement {
-        let refused = match identity {
-            Identity::Query(id) => self.refused.queries.contains(&id),
-            Identity::Text(hash) => self.refused.texts.contains(&hash),
+    fn scan(&mut self, sql: &str, rules: &Rules) -> (Arc<str>, QueryKind) {
+        let (text, kind) = (Arc::from(sql), rules.classify(sql));
+        if sql.len() <= LONGEST {
+            if self.texts.len() >= TEXTS {
+                self.texts.clear();
+            }
+            self.texts.insert(Arc::clone(&text), kind.clone());
+        }
+        (text, kind)
+    }
+
+    fn statement(&self, kind: QueryKind, identity: Identity, learned: &Learned) -> Statement {
+        let texts = &self.refused.texts;
+        let refused = match &identity {
+            Identity::Query(id) => self.refused.queries.contains(id),
+            Identity::Text(text) => {
+                !texts.is_empty() && texts.contains(&learned.hasher.hash_one(text))
+            }
             Identity::Ours | Identity::Anything => false,
         };
         Statement {
@@ -240,7 +322,6 @@ impl Known {
                 true => Verdict::Refused,
                 false => Verdict::AsScanned,
             },
-            text,
         }
     }
 
@@ -248,7 +329,7 @@ impl Known {
         let generation = learned.generation.load(Ordering::Acquire);
         if generation != self.generation {
             self.generation = generation;
-            self.refused = learned.refused.read().clone();
+            self.refused = Arc::clone(&learned.refused.read());
         }
     }
 }

@@ -20,6 +20,7 @@ mod built;
 mod catch_up;
 #[path = "every/checker.rs"]
 mod checker;
+mod checkouts;
 #[path = "every/churn.rs"]
 mod churn;
 #[path = "every/coming_up.rs"]
