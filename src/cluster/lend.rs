@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use super::facts::{candidates, is_open};
 use super::members::Members;
-use super::select::effective_weight;
+use super::select::{Strategy, effective_weight, share_of_slow};
 use super::{Candidate, Cluster, Inner, Role};
 use crate::backend::ReplicatedConnection;
 use crate::context::{Has, Need};
 use crate::error::RoutedError;
-use crate::node::{Acquaintance, Denial, DialError, Lease, Node, NodeState, Permit, Use};
+use crate::node::{Acquaintance, Denial, DialError, Latency, Lease, Node, NodeState, Permit, Use};
 use crate::report::ErrorClass;
 
 /// Whether a caller waits for a connection that another one holds, or for a node that is gone.
@@ -238,13 +238,11 @@ impl<C: ReplicatedConnection> Cluster<C> {
         {
             return Pick::Taken(node, permit);
         }
-        let max_lag = self.settings().max_lag;
         let mut left = open.to_vec();
         while !left.is_empty() {
-            let candidates: Vec<_> = left
-                .iter()
-                .map(|node| candidate(node, max_lag, now))
-                .collect();
+            let fastest = self.fastest(&left);
+            let candidate = |node: &&'a Arc<Node<C>>| self.candidate(node, fastest, now);
+            let candidates: Vec<_> = left.iter().map(candidate).collect();
             let chosen = self.0.selector.select(&candidates);
             let Some((place, node)) = chosen.and_then(|at| Some((at, *left.get(at)?))) else {
                 return Pick::Refused;
@@ -255,6 +253,36 @@ impl<C: ReplicatedConnection> Cluster<C> {
             left.remove(place);
         }
         Pick::Full
+    }
+
+    /// What the connections to the fastest of these nodes take, where the strategy goes by it.
+    fn fastest(&self, nodes: &[&Arc<Node<C>>]) -> Option<Duration> {
+        let average = |node: &&Arc<Node<C>>| node.known().latency.map(Latency::average);
+        match self.settings().strategy {
+            Strategy::TwoChoices => nodes.iter().filter_map(average).min(),
+            _ => None,
+        }
+    }
+
+    /// What a strategy is told of a replica.
+    fn candidate<'a>(
+        &self,
+        node: &'a Node<C>,
+        fastest: Option<Duration>,
+        now: Instant,
+    ) -> Candidate<'a> {
+        let max_lag = self.settings().max_lag;
+        let known = node.known();
+        let numbers = known.numbers.map(|(numbers, _)| numbers);
+        let told = || numbers.and_then(|numbers| numbers.lag);
+        let lag = known.health.shown_lag(now).or_else(told);
+        let speeds = known.latency.map(Latency::average).zip(fastest);
+        let share = speeds.map_or(1.0, |(own, fastest)| share_of_slow(own, fastest));
+        let factor = known.health.weight_factor(now) * share;
+        let weight = effective_weight(node.settings().weight, factor, lag, max_lag);
+        Candidate::new(node.name(), weight, node.in_flight())
+            .with_load(numbers.and_then(|numbers| numbers.load))
+            .with_lag(lag)
     }
 
     /// Waits until one of these nodes has a connection free; which one serves is asked anew then.
@@ -344,23 +372,6 @@ fn lend_by<C: ReplicatedConnection>(
         // it was found to be a replica while this was dialled, and the session is made for that
         Role::Replica => Err(no_primary("it is a replica now", ErrorClass::Death)),
     }
-}
-
-/// What a strategy is told of a replica.
-fn candidate<C: ReplicatedConnection>(
-    node: &Node<C>,
-    max_lag: Option<Duration>,
-    now: Instant,
-) -> Candidate<'_> {
-    let known = node.known();
-    let numbers = known.numbers.map(|(numbers, _)| numbers);
-    let told = || numbers.and_then(|numbers| numbers.lag);
-    let lag = known.health.shown_lag(now).or_else(told);
-    let factor = known.health.weight_factor(now);
-    let weight = effective_weight(node.settings().weight, factor, lag, max_lag);
-    Candidate::new(node.name(), weight, node.in_flight())
-        .with_load(numbers.and_then(|numbers| numbers.load))
-        .with_lag(lag)
 }
 
 /// Says why no replica may be asked: each with its state or last error.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::dialer::DialError;
 use super::health::{Change, Event, Failure, Health, Jitter, NodeState};
 use super::history::Era;
+use super::latency::Latency;
 use super::lease::Acquaintance;
 use super::prober::Numbers;
 use crate::context::{Has, Need, Who};
@@ -26,6 +27,8 @@ pub(crate) struct Known {
     pub(crate) report: Option<Report>,
     /// The server's load and lag as somebody asked for them, and when they were told.
     pub(crate) numbers: Option<(Numbers, Instant)>,
+    /// How long its connections were in use lately.
+    pub(crate) latency: Option<Latency>,
     /// When the last question was sent that was answered, or failed.
     pub(crate) asked: Option<Instant>,
     /// When the question was sent that the report answers, and when the answer was there.
@@ -48,6 +51,7 @@ impl Known {
             last_failure: None,
             report: None,
             numbers: None,
+            latency: None,
             asked: None,
             said: None,
             is_shared: false,

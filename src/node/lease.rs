@@ -183,7 +183,11 @@ impl<C: ReplicatedConnection> Drop for Lease<C> {
                 self.take_off();
                 let inner = self.inner();
                 inner.fate = Fate::Keep;
-                inner.used = Instant::now();
+                let now = Instant::now();
+                let lent = std::mem::replace(&mut inner.used, now);
+                if inner.term.role() == Role::Replica {
+                    self.node.was_used(now.saturating_duration_since(lent), now);
+                }
             }
             drop(self.pooled.take());
         }));

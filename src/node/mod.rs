@@ -6,6 +6,7 @@ mod health;
 mod history;
 mod hooks;
 mod knowledge;
+mod latency;
 mod lease;
 mod manager;
 mod permits;
@@ -33,6 +34,7 @@ use self::health::{Dialler, Health};
 pub(crate) use self::history::{Era, Freshness, History, Life, Recorded, Source};
 pub(crate) use self::hooks::Hooks;
 pub(crate) use self::knowledge::Known;
+pub(crate) use self::latency::Latency;
 pub(crate) use self::lease::{Acquaintance, Lease, Origin, Tenancy};
 use self::manager::Releaser;
 pub(crate) use self::manager::{Fate, NodeConnection, NodeManager};
@@ -337,6 +339,12 @@ impl<C: ReplicatedConnection> Node<C> {
     pub(crate) fn alarm(&self) {
         // without a monitor nobody listens
         let _ = self.news.send(News::Alarm);
+    }
+
+    /// Notes that a connection was in use for so long.
+    fn was_used(&self, took: Duration, now: Instant) {
+        let mut known = self.known.lock();
+        known.latency = Some(Latency::after(known.latency, took, now));
     }
 
     pub(crate) fn count(&self, use_: Use) {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::dice::Dice;
-pub(crate) use self::weight::effective_weight;
+pub(crate) use self::weight::{effective_weight, share_of_slow};
 
 /// A replica that may serve the read at hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,8 @@ where
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// Of two replicas drawn by weight, the one with fewer connections in use per weight.
+    /// Of two replicas drawn by weight, the one with fewer connections in use per weight. One whose
+    /// connections are in use for longer than those of the fastest by more than a half counts as less.
     ///
     /// The default: it evades a slow replica without the herd that follows when every process
     /// runs to the least loaded one.

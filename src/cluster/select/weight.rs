@@ -1,4 +1,4 @@
-//! What a replica's lag and its return from the dead make of its weight.
+//! What a replica's lag, its speed and its return from the dead make of its weight.
 
 use std::time::Duration;
 
@@ -7,6 +7,24 @@ const SCALE: f64 = 1_000.0;
 
 /// What is left of the weight of a replica that is as late as it may be.
 const LATEST_SHARE: f64 = 0.5;
+
+/// By how much replicas may differ in speed before one counts as slow: what they are given to do differs, too.
+const TOLERANCE: f64 = 1.5;
+
+/// What the slowest replica keeps, so that it is noticed when it is fast again.
+const SLOWEST_SHARE: f64 = 0.1;
+
+/// The part of its weight that a replica gets of which reads take so long, beside the fastest.
+///
+/// Two choices see only what this process has under way, which is little where there are many
+/// processes: by this they evade a replica that is slower than its weight says, too. See the
+/// simulation in `benches/balance`.
+pub(crate) fn share_of_slow(own: Duration, fastest: Duration) -> f64 {
+    match own <= fastest {
+        true => 1.0,
+        false => (TOLERANCE * fastest.div_duration_f64(own)).clamp(SLOWEST_SHARE, 1.0),
+    }
+}
 
 /// Returns the weight by which a replica is chosen now, which means something only beside those
 /// of the others.

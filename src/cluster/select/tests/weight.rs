@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
-use super::super::effective_weight;
+use super::super::{effective_weight, share_of_slow};
 
 const fn ms(millis: u64) -> Option<Duration> {
     Some(Duration::from_millis(millis))
@@ -65,5 +65,24 @@ proptest! {
         max_lag: Option<Duration>,
     ) {
         prop_assert_eq!(effective_weight(weight, factor, lag, max_lag) == 0, weight == 0);
+    }
+}
+
+#[test]
+fn a_slow_replica_gets_less_but_is_not_forgotten() {
+    // (its own average, the fastest one's, its share), times in milliseconds
+    let table = [
+        (10, 10, 1.0),
+        (14, 10, 1.0),
+        (15, 10, 1.0),
+        (30, 10, 0.5),
+        (60, 10, 0.25),
+        (10_000, 10, 0.1),
+        (0, 0, 1.0),
+        (1, 0, 0.1),
+    ];
+    for (own, fastest, share) in table {
+        let seen = share_of_slow(Duration::from_millis(own), Duration::from_millis(fastest));
+        assert_eq!(seen, share, "{own} ms beside {fastest} ms");
     }
 }
