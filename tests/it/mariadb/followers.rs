@@ -88,6 +88,7 @@ fn what_was_written_on_the_new_primary_is_not_missed_by_who_still_believes_in_th
     cluster.wait_replicated();
     // its connections to the old primary stay open
     cluster.switch_over(0, 1);
+    cluster.pause_replication(0);
     let informed = pool_of(2, seldom(sized(&cluster, 2, 2)));
     let request = Context::resume("");
     let token = request.run(|| {
