@@ -16,7 +16,7 @@ use crate::context::{Context, Floor, Need, Seen};
 use crate::decision::Reason;
 use crate::node::{Lease, Tenancy};
 use crate::position::{Coverage, Position};
-use crate::report::ErrorClass;
+use crate::report::{Access, ErrorClass, Following, Report};
 
 /// How long the end of a unit waits for the position; without it time decides.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -165,11 +165,11 @@ pub(super) fn check_primary<C: ReplicatedConnection>(
     if slot.is_some() && unit.proven.as_ref() == Some(&position) {
         return Ok(());
     }
-    let mut has = has_reached(slot, borrower, reason, &position)?;
+    let mut has = proves(slot, borrower, reason, position.as_ref())?;
     if has != Some(true) {
         cluster.check();
         drop(slot.take_if(Lease::is_to_be_replaced));
-        has = has_reached(slot, borrower, reason, &position)?;
+        has = proves(slot, borrower, reason, position.as_ref())?;
     }
     match has {
         Some(true) => unit.proven = Some(position),
@@ -180,21 +180,28 @@ pub(super) fn check_primary<C: ReplicatedConnection>(
     Ok(())
 }
 
-/// Tells whether the primary has reached a position; `None` if it does not say.
-fn has_reached<C: ReplicatedConnection>(
+/// Tells whether the primary has reached a position, or is the primary at all if none is known;
+/// `None` if it does not say.
+fn proves<C: ReplicatedConnection>(
     slot: &mut Option<Lease<C>>,
     borrower: Borrower<'_, C>,
     reason: &Reason,
-    position: &Position,
+    position: Option<&Position>,
 ) -> QueryResult<Option<bool>> {
     let admission = || admission(borrower, reason);
     let lease = borrower.primary(slot, Wait::UntilCheckoutTimeout, admission)?;
-    let covers = |own: &Position| own.covers(position) == Coverage::Yes;
-    if lease.node().known().covers(position) == Coverage::Yes {
+    let known = |position: &Position| lease.node().known().covers(position) == Coverage::Yes;
+    if position.is_some_and(known) {
         return Ok(Some(true));
     }
-    match lease.run(C::committed_position) {
-        Ok(own) => Ok(Some(own.as_ref().is_some_and(covers))),
+    let answer = match position {
+        Some(position) => lease
+            .run(C::committed_position)
+            .map(|own| own.is_some_and(|own| own.covers(position) == Coverage::Yes)),
+        None => lease.run(C::probe).map(|report| takes_writes(&report)),
+    };
+    match answer {
+        Ok(proven) => Ok(Some(proven)),
         Err(error) => {
             let stateless = lease.tenancy != Tenancy::Session;
             if stateless && C::class_of(&error) == ErrorClass::Death {
@@ -204,6 +211,10 @@ fn has_reached<C: ReplicatedConnection>(
             Ok(None)
         }
     }
+}
+
+fn takes_writes(report: &Report) -> bool {
+    report.access == Access::ReadWrite && report.following != Following::Somebody
 }
 
 /// Asks on a thread of its own; `None` if it takes too long.

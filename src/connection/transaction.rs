@@ -12,7 +12,7 @@ use super::RoutedConnection;
 use super::lend::{Leases, REPLICA_TRIES, Spent};
 use super::run::fall_back;
 use super::settle::same_evidence;
-use super::unit::Block;
+use super::unit::{Block, Pin};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{ClusterMode, Role};
 use crate::context::WriteMark;
@@ -310,6 +310,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         self.end_read_only();
         self.touch();
         self.test_transaction = None;
+        let snapshot = self.snapshot();
         let unit = &mut self.unit;
         unit.transaction = Transaction::None;
         unit.transaction_lost = false;
@@ -323,7 +324,33 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             // a commit that was not answered may still be under way
             marks.iter().for_each(WriteMark::doubt);
         }
+        self.note_seen(snapshot);
         self.end_of_block();
+    }
+
+    /// What a read-only transaction is with regard to what it has read: a block, unless it is
+    /// inside one.
+    fn snapshot(&mut self) -> Option<Block> {
+        let Transaction::ReadOnly(role) = self.unit.transaction else {
+            return None;
+        };
+        if self.unit.block().is_some() {
+            return None;
+        }
+        let settings = self.cluster.settings();
+        let mut block = Block::new(settings.consistency, settings.affinity);
+        match role {
+            Role::Primary => block.used_primary = true,
+            Role::Replica => {
+                let context = self.unit.context();
+                block.pin = self.leases.replica().map(|lease| Pin {
+                    node: lease.node().place(),
+                    context,
+                    epoch: None,
+                });
+            }
+        }
+        Some(block)
     }
 
     /// Notes that the connection of the transaction is of no use any more.

@@ -127,7 +127,7 @@ pub(super) struct Unit {
     /// The contexts in which this unit has written, of those that will be written down.
     pub(super) wrote: Vec<Context>,
     /// What the primary was last found to have reached.
-    pub(super) proven: Option<Position>,
+    pub(super) proven: Option<Option<Position>>,
     /// What the context had written when a replica was last looked for.
     seen: Option<(Context, Option<u64>)>,
     /// What a replica must be, as of then; idle handles have none.
@@ -177,12 +177,18 @@ impl Unit {
     }
 
     /// The position that the context waits for, unless this process has written it to the primary
-    /// whose history has this era.
-    pub(super) fn unproven(&self, cluster: &Place, era: Era) -> Option<(Context, Position)> {
+    /// whose history has this era. Without one there is a write all the same, nobody knows where.
+    pub(super) fn unproven(
+        &self,
+        cluster: &Place,
+        era: Era,
+    ) -> Option<(Context, Option<Position>)> {
+        let now = Instant::now();
         Context::with_current(|current| {
             let context = current.or(self.own.as_ref())?;
-            let position = context.need_for(cluster, Instant::now()).unproven(era)?;
-            Some((context.clone(), position))
+            let position = context.need_for(cluster, now).unproven(era);
+            let is_unproven = position.is_some() || context.wrote_elsewhere(cluster, now);
+            is_unproven.then(|| (context.clone(), position))
         })
     }
 

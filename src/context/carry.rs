@@ -165,6 +165,14 @@ impl Context {
         self.0.bears_token
     }
 
+    /// Tells whether an earlier request has written something, nobody knows on which server.
+    pub(crate) fn wrote_elsewhere(&self, place: &Place, now: Instant) -> bool {
+        let marks = self.0.marks.lock();
+        marks
+            .get(&place.id)
+            .is_some_and(|marks| marks.stickiness.is_elsewhere(now))
+    }
+
     /// Hands what tokens said of a cluster over to its marks.
     pub(super) fn take_up(&self, place: &Place) {
         if !self.0.has_resumed.load(Ordering::Acquire) {

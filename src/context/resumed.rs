@@ -53,7 +53,7 @@ impl Resumed {
     ) -> (Stickiness, Option<Seen>) {
         let (mut marks, mut seen) = (Stickiness::default(), None);
         if let Some(at) = self.just_wrote {
-            marks.mark(at, sticky_for);
+            marks.mark_elsewhere(at, sticky_for);
         }
         if let Some(at) = self
             .written
@@ -66,7 +66,7 @@ impl Resumed {
                 // a position lives until it is reached
                 Some(position) => marks.resume(position, now + left),
                 None if written.is_read() => {}
-                None => marks.mark(now, left),
+                None => marks.mark_elsewhere(now, left),
             }
             seen = written.viewed.map(|viewed| Seen {
                 node: None,

@@ -175,6 +175,8 @@ pub(crate) struct Stickiness {
     running: BTreeMap<Ticket, Option<Era>>,
     /// What nothing but time ends.
     until: Option<Instant>,
+    /// As far as another request has written it, nobody knows on which server.
+    elsewhere: Option<Instant>,
     ended: Option<Ended>,
     reached: Option<Reached>,
 }
@@ -219,6 +221,17 @@ impl Stickiness {
     /// Marks without a ticket, as if a write had ended now of which nothing is known.
     pub(crate) fn mark(&mut self, now: Instant, sticky_for: Duration) {
         self.until = self.until.max(Some(now + sticky_for));
+    }
+
+    /// As [`mark`](Self::mark), for what another request has written, nobody knows on which server.
+    pub(crate) fn mark_elsewhere(&mut self, now: Instant, sticky_for: Duration) {
+        self.mark(now, sticky_for);
+        self.elsewhere = self.elsewhere.max(Some(now + sticky_for));
+    }
+
+    /// Tells whether something sticks by time of which nobody knows on which server it was written.
+    pub(crate) fn is_elsewhere(&self, now: Instant) -> bool {
+        self.elsewhere.is_some_and(|until| now < until)
     }
 
     /// Takes in a write that has ended; of another era than the last one, that ends by time.
@@ -339,6 +352,7 @@ impl Stickiness {
     /// Forgets what was written; writes that still run keep their tickets.
     pub(crate) fn unstick(&mut self) {
         self.until = None;
+        self.elsewhere = None;
         self.ended = None;
         self.reached = None;
     }
@@ -346,6 +360,7 @@ impl Stickiness {
     /// Takes over the ended writes of a context that ran inside this one.
     pub(crate) fn absorb(&mut self, inner: &Self) {
         self.until = self.until.max(inner.until);
+        self.elsewhere = self.elsewhere.max(inner.elsewhere);
         if let Some(ended) = inner.ended {
             self.end(ended);
         }

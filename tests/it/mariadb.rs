@@ -16,8 +16,6 @@ mod ambient;
 mod black_holes;
 #[path = "every/catch_up.rs"]
 mod catch_up;
-#[path = "every/checker.rs"]
-mod checker;
 #[path = "every/churn.rs"]
 mod churn;
 #[path = "every/coming_up.rs"]

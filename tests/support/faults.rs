@@ -1,5 +1,7 @@
 //! What can go wrong with servers short of their death.
 
+use std::time::Duration;
+
 use super::Cluster;
 use super::forwarder::Forwarder;
 
@@ -7,6 +9,11 @@ use super::forwarder::Forwarder;
 pub trait Faults {
     fn stop_receiving(&self, replica: usize) -> Result<(), String>;
     fn receive(&self, replica: usize, upstream: usize) -> Result<(), String>;
+
+    /// No delay: as fast as it can.
+    fn delay(&self, _replica: usize, _by: Duration) -> Result<(), String> {
+        unable()
+    }
 
     fn refuse_writes(&self, _node: usize) -> Result<(), String> {
         unable()
@@ -78,6 +85,13 @@ impl Cluster {
         self.done(replica, "receive", receives);
         let node = &mut self.nodes()[replica];
         (node.receiving, node.paused) = (true, false);
+    }
+
+    /// Has a replica apply each change only when it is so old, also after a restart; with no delay it
+    /// applies them as fast as it can again. MariaDB counts in seconds, and rounds up.
+    #[track_caller]
+    pub fn delay_replication(&self, replica: usize, by: Duration) {
+        self.done(replica, "be delayed", self.backend.delay(replica, by));
     }
 
     /// Makes a running node refuse writes from now on. Its connections stay open, and it follows

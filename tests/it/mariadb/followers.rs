@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use diesel_routed::Context;
+use diesel_routed::{ClusterConfig, Context};
 
 use crate::kit::mariadb::*;
 use crate::kit_health::mariadb::*;
@@ -74,4 +74,29 @@ fn a_switchover_that_closes_no_connection_fails_no_write() {
     let rows = cluster.sql(1, "SELECT count(*), count(DISTINCT body) FROM note");
     let written = tally.by("written");
     assert_eq!(rows, format!("{written}\t{written}"), "each once");
+}
+
+#[test]
+fn what_was_written_on_the_new_primary_is_not_missed_by_who_still_believes_in_the_old_one() {
+    let cluster = cluster(1);
+    let seldom = |config: ClusterConfig| {
+        let on_demand = patient(config).check_interval(Duration::ZERO);
+        on_demand.check_ttl(Duration::from_secs(30))
+    };
+    let believer = pool_of(2, seldom(sized(&cluster, 2, 2)));
+    write(&mut believer.get().unwrap(), "before");
+    cluster.wait_replicated();
+    // its connections to the old primary stay open
+    cluster.switch_over(0, 1);
+    cluster.pause_replication(0);
+    let informed = pool_of(2, seldom(sized(&cluster, 2, 2)));
+    let request = Context::resume("");
+    let token = request.run(|| {
+        let mut conn = informed.get().unwrap();
+        write(&mut conn, "after");
+        // the unit has not ended, so that only time tells
+        request.token().expect("something was written")
+    });
+    let seen = Context::resume(&token).run(|| believer.get().unwrap().distributed(bodies));
+    assert_eq!(seen, ["before", "after"]);
 }

@@ -1,5 +1,7 @@
 //! What can go wrong with MariaDB.
 
+use std::time::Duration;
+
 use super::super::faults::Faults;
 use super::super::{Backend, Cluster};
 use super::Mariadb;
@@ -13,6 +15,12 @@ impl Faults for Mariadb {
     fn receive(&self, replica: usize, _upstream: usize) -> Result<(), String> {
         self.set_role(replica, &["--read-only=1"]);
         self.admin(replica, "START SLAVE").map(drop)
+    }
+
+    fn delay(&self, replica: usize, by: Duration) -> Result<(), String> {
+        let seconds = by.as_secs_f32().ceil();
+        let sql = format!("STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = {seconds}; START SLAVE");
+        self.admin(replica, &sql).map(drop)
     }
 
     fn refuse_writes(&self, node: usize) -> Result<(), String> {

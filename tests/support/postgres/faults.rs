@@ -1,6 +1,7 @@
 //! What can go wrong with PostgreSQL.
 
 use std::fs;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -35,6 +36,11 @@ impl Faults for Postgres {
 
     fn receive(&self, replica: usize, upstream: usize) -> Result<(), String> {
         self.follow(replica, upstream)
+    }
+
+    fn delay(&self, replica: usize, by: Duration) -> Result<(), String> {
+        let setting = format!("recovery_min_apply_delay = {}", by.as_millis());
+        self.set(replica, &setting)
     }
 
     fn refuse_writes(&self, node: usize) -> Result<(), String> {

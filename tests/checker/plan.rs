@@ -27,6 +27,8 @@ pub enum Read {
     WithLimit,
     Snapshot,
     OnAnotherThread,
+    /// Not in a block, and so on the primary.
+    Outside,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +71,17 @@ pub enum Access {
     ReadOnly,
 }
 
+/// How far no read shows less than one before it, as the pool that serves a request has it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub enum Monotonic {
+    Nowhere,
+    /// From replica to replica.
+    WithinRequest,
+    AcrossRequests,
+}
+
 const READS: &[Read] = &[
     Read::Block,
     Read::Block,
@@ -77,6 +90,7 @@ const READS: &[Read] = &[
     Read::WithLimit,
     Read::Snapshot,
     Read::OnAnotherThread,
+    Read::Outside,
 ];
 
 const WRITES: &[Write] = &[

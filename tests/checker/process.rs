@@ -10,9 +10,8 @@ use std::time::Duration;
 use diesel_routed::Consistency;
 use serde::{Deserialize, Serialize};
 
-use super::backend::Pool;
-use super::visit::{Order, Outcome, Site};
-use crate::support::wait_until;
+use super::client::{Order, Outcome};
+use super::support::wait_until;
 
 /// Holds, in the other process, what it has to know.
 const LETTER: &str = "CHECKER_LETTER";
@@ -21,7 +20,7 @@ const LETTER: &str = "CHECKER_LETTER";
 #[derive(Serialize, Deserialize)]
 struct Letter {
     port: u16,
-    threads: usize,
+    links: usize,
     urls: Vec<String>,
     eventual: bool,
 }
@@ -29,17 +28,17 @@ struct Letter {
 /// A process that serves requests, with a pool of its own; ends with this value.
 pub struct OtherProcess {
     child: Child,
-    /// One for each thread.
-    links: Vec<Mutex<BufReader<TcpStream>>>,
+    /// Those in use by no request.
+    links: Mutex<Vec<BufReader<TcpStream>>>,
 }
 
 impl OtherProcess {
     /// Starts `test` of this program in another process, which has to [`serve`].
-    pub fn start(test: &str, urls: Vec<String>, consistency: Consistency, threads: usize) -> Self {
+    pub fn start(test: &str, urls: Vec<String>, consistency: Consistency, links: usize) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("some port is free");
         let letter = Letter {
             port: listener.local_addr().expect("it is bound").port(),
-            threads,
+            links,
             urls,
             eventual: consistency == Consistency::Eventual,
         };
@@ -49,43 +48,49 @@ impl OtherProcess {
             .stdout(Stdio::null())
             .spawn()
             .expect("this program can be run");
-        let mut other = Self {
-            child,
-            links: vec![],
-        };
+        let mut connected = vec![];
         listener.set_nonblocking(true).expect("a socket");
         wait_until("it connects", Duration::from_secs(60), || {
             if let Ok((link, _)) = listener.accept() {
                 link.set_nonblocking(false).expect("a socket");
                 link.set_nodelay(true).expect("a socket");
-                other.links.push(Mutex::new(BufReader::new(link)));
+                connected.push(BufReader::new(link));
             }
-            other.links.len() == threads
+            connected.len() == links
         });
-        other
+        Self {
+            child,
+            links: Mutex::new(connected),
+        }
     }
 
     /// Has the other process serve a request.
-    pub fn serve(&self, thread: usize, order: &Order) -> Outcome {
-        let mut link = self.links[thread]
-            .lock()
-            .expect("no panic while it is held");
+    pub fn serve(&self, order: &Order) -> Outcome {
+        let links = || self.links.lock().expect("no panic while it is held");
+        let mut link = links().pop().expect("there are enough");
         send(link.get_mut(), order);
-        receive(&mut link).expect("the other process answers")
+        let outcome = receive(&mut link).expect("the other process answers");
+        links().push(link);
+        outcome
     }
 }
 
 impl Drop for OtherProcess {
     fn drop(&mut self) {
         // without links it ends by itself, unless something is wrong
-        self.links.clear();
+        if let Ok(links) = self.links.get_mut() {
+            links.clear();
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Serves requests, if this is the other process; tells whether it was.
-pub fn serve(pool: impl Fn(&[String], Consistency) -> Pool) -> bool {
+/// Serves requests at a site of this process, if it is the other one; tells whether it is.
+pub fn serve<S>(start: impl Fn(&[String], Consistency) -> S) -> bool
+where
+    S: Fn(&Order) -> Outcome + Sync,
+{
     let Ok(letter) = std::env::var(LETTER) else {
         return false;
     };
@@ -94,18 +99,15 @@ pub fn serve(pool: impl Fn(&[String], Consistency) -> Pool) -> bool {
         true => Consistency::Eventual,
         false => Consistency::Session,
     };
-    let site = Site {
-        pool: pool(&letter.urls, consistency),
-        consistency,
-    };
+    let site = start(&letter.urls, consistency);
     thread::scope(|scope| {
-        for _ in 0..letter.threads {
+        for _ in 0..letter.links {
             scope.spawn(|| {
                 let link = TcpStream::connect(("127.0.0.1", letter.port)).expect("it listens");
                 link.set_nodelay(true).expect("a socket");
                 let mut link = BufReader::new(link);
                 while let Some(order) = receive::<Order>(&mut link) {
-                    let outcome = site.serve(&order);
+                    let outcome = site(&order);
                     send(link.get_mut(), &outcome);
                 }
             });
