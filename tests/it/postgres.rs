@@ -18,8 +18,6 @@ mod black_holes;
 mod built;
 #[path = "every/catch_up.rs"]
 mod catch_up;
-#[path = "every/checker.rs"]
-mod checker;
 mod checkouts;
 #[path = "every/churn.rs"]
 mod churn;
