@@ -44,7 +44,8 @@ pub fn contenders() -> Vec<Contender> {
     let with = |status, name, make| Contender { name, status, make };
     let own = |name, make| with(Status::Own, name, make);
     vec![
-        own("two_choices", Make::Built(Strategy::TwoChoices)),
+        own("two_choices", Make::Slowness),
+        own("two_choices, blind", Make::Built(Strategy::TwoChoices)),
         own("least_loaded", Make::Built(Strategy::LeastLoaded)),
         with(
             Status::Shared,
@@ -57,7 +58,6 @@ pub fn contenders() -> Vec<Contender> {
         own("failover", Make::Built(Strategy::Failover)),
         with(Status::Cached, "least of a cached status", Make::Herd),
         own("not built: by latency", Make::Latency),
-        own("not built: less if slow", Make::Slowness),
         with(Status::Shared, "not built: soft, shared", Make::Softly),
     ]
 }

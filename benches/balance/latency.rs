@@ -1,5 +1,6 @@
-//! What the crate has not: two ways to go by how long reads took lately, which is an exponentially
-//! weighted moving average that forgets by time.
+//! Two ways to go by how long reads took lately, which is an exponentially weighted moving average
+//! that forgets by time: what a cluster makes of the weights under the default strategy, and one that
+//! the crate has not.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,6 +28,7 @@ struct Known {
 struct Average {
     took: f64,
     at: f64,
+    count: f64,
 }
 
 impl Averages {
@@ -43,13 +45,18 @@ impl Averages {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let now = known.now;
         let Some((_, average)) = known.nodes.iter_mut().find(|(name, _)| name == node) else {
-            known
-                .nodes
-                .push((node.to_owned(), Average { took, at: now }));
+            let first = Average {
+                took,
+                at: now,
+                count: 1.0,
+            };
+            known.nodes.push((node.to_owned(), first));
             return;
         };
-        let old = ((average.at - now) / MEMORY).exp();
-        average.took = average.took * old + took * (1.0 - old);
+        average.count += 1.0;
+        let forgotten = 1.0 - ((average.at - now) / MEMORY).exp();
+        let share = forgotten.max(1.0 / average.count);
+        average.took = average.took * (1.0 - share) + took * share;
         average.at = now;
     }
 
@@ -119,10 +126,11 @@ impl Select for ByLatency {
     }
 }
 
-/// The default strategy, with less weight where reads take longer than where they take least.
+/// The default strategy as a cluster uses it: with less weight where reads take longer than where they
+/// take least.
 pub struct LessIfSlow {
     averages: Arc<Averages>,
-    default: Arc<dyn Select>,
+    two_choices: Arc<dyn Select>,
 }
 
 /// By how much replicas may differ before one counts as slow, and what the slowest keeps.
@@ -131,8 +139,11 @@ const LEAST_SHARE: f64 = 0.1;
 
 impl LessIfSlow {
     pub fn new(averages: Arc<Averages>, seed: u64) -> Self {
-        let default = Strategy::default().selector_from_seed(seed);
-        LessIfSlow { averages, default }
+        let two_choices = Strategy::TwoChoices.selector_from_seed(seed);
+        LessIfSlow {
+            averages,
+            two_choices,
+        }
     }
 }
 
@@ -151,6 +162,6 @@ impl Select for LessIfSlow {
         for candidate in &mut weighed {
             candidate.weight = (f64::from(candidate.weight) * share(candidate)).ceil() as u32;
         }
-        self.default.select(&weighed)
+        self.two_choices.select(&weighed)
     }
 }

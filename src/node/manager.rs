@@ -1,16 +1,22 @@
 //! The r2d2 manager of one server: opens its connections and says which are worth keeping.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use diesel::connection::{TransactionManager, TransactionManagerStatus};
 use diesel::r2d2::{CustomizeConnection, Error as PoolError, ManageConnection};
+use r2d2::{NopErrorHandler, Pool};
 use rand::Rng;
+use scheduled_thread_pool::{OnPoolDropBehavior, ScheduledThreadPool};
 
 use super::dialer::{DialError, Dialer, Purpose};
 use super::term::Term;
 use crate::backend::ReplicatedConnection;
 use crate::report::Identity;
+
+/// How long an unused node connection stays open.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How old a connection may get: r2d2's `max_lifetime` has no jitter, so that all connections
 /// of a deploy would expire together.
@@ -124,4 +130,26 @@ impl<C: ReplicatedConnection> NodeConnection<C> {
             Err(_) => false,
         }
     }
+}
+
+/// The pool of one server.
+pub(super) fn pool_of<C: ReplicatedConnection>(dialer: &Dialer<C>) -> Pool<NodeManager<C>> {
+    // one thread a node and never a shared one: a host that swallows packets would keep the dials
+    // of all others waiting; it ends with the pool, not when r2d2 next looks for idle connections
+    let thread = ScheduledThreadPool::builder()
+        .num_threads(1)
+        .on_drop_behavior(OnPoolDropBehavior::DiscardPendingScheduled)
+        .build();
+    Pool::builder()
+        .max_size(dialer.node.largest_pool())
+        .min_idle(Some(0))
+        .idle_timeout(Some(IDLE_TIMEOUT))
+        .max_lifetime(None)
+        .test_on_check_out(false)
+        .connection_timeout(dialer.connect_timeout)
+        // r2d2's own handler logs the text of the error
+        .error_handler(Box::new(NopErrorHandler))
+        .connection_customizer(Box::new(Releaser(dialer.clone())))
+        .thread_pool(Arc::new(thread))
+        .build_unchecked(NodeManager(dialer.clone()))
 }

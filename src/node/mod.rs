@@ -22,8 +22,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use r2d2::{NopErrorHandler, Pool};
-use scheduled_thread_pool::{OnPoolDropBehavior, ScheduledThreadPool};
+use r2d2::Pool;
 
 pub(crate) use self::checkout::Denial;
 pub(crate) use self::dialer::DialError;
@@ -36,7 +35,7 @@ pub(crate) use self::hooks::Hooks;
 pub(crate) use self::knowledge::Known;
 pub(crate) use self::latency::Latency;
 pub(crate) use self::lease::{Acquaintance, Lease, Origin, Tenancy};
-use self::manager::Releaser;
+use self::manager::pool_of;
 pub(crate) use self::manager::{Fate, NodeConnection, NodeManager};
 pub(crate) use self::permits::{Bell, Permit, Permits};
 pub(crate) use self::prober::{Answer, Ask, Numbers, Prober, Share};
@@ -45,9 +44,6 @@ use crate::backend::ReplicatedConnection;
 use crate::cluster::{NodeSettings, Role, Settings};
 use crate::event::Events;
 use crate::report::Report;
-
-/// How long an unused node connection stays open.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the monitor of a cluster is told.
 #[derive(Debug)]
@@ -366,28 +362,6 @@ impl<C: ReplicatedConnection> Node<C> {
         let state = self.pool.state();
         (state.connections, state.idle_connections)
     }
-}
-
-/// The pool of one server.
-fn pool_of<C: ReplicatedConnection>(dialer: &Dialer<C>) -> Pool<NodeManager<C>> {
-    // one thread a node and never a shared one: a host that swallows packets would keep the dials
-    // of all others waiting; it ends with the pool, not when r2d2 next looks for idle connections
-    let thread = ScheduledThreadPool::builder()
-        .num_threads(1)
-        .on_drop_behavior(OnPoolDropBehavior::DiscardPendingScheduled)
-        .build();
-    Pool::builder()
-        .max_size(dialer.node.largest_pool())
-        .min_idle(Some(0))
-        .idle_timeout(Some(IDLE_TIMEOUT))
-        .max_lifetime(None)
-        .test_on_check_out(false)
-        .connection_timeout(dialer.connect_timeout)
-        // r2d2's own handler logs the text of the error
-        .error_handler(Box::new(NopErrorHandler))
-        .connection_customizer(Box::new(Releaser(dialer.clone())))
-        .thread_pool(Arc::new(thread))
-        .build_unchecked(NodeManager(dialer.clone()))
 }
 
 /// What a statement was to the node that answered it.
