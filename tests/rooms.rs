@@ -236,3 +236,27 @@ fn the_tests_that_documents_name_exist() {
     }
     assert!(missing.is_empty(), "{missing:#?}");
 }
+
+/// A file of tests that no module names is compiled by nobody, and misses nobody.
+#[test]
+fn every_file_of_tests_is_part_of_a_program() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut files = vec![];
+    collect(&root, &mut files);
+    let texts: Vec<_> = files
+        .iter()
+        .map(|file| fs::read_to_string(file).expect("a file of tests"))
+        .collect();
+    for file in &files {
+        let stem = file.file_stem().and_then(|stem| stem.to_str());
+        let stem = stem.expect("a name");
+        let is_program = file.parent() == Some(&root) || matches!(stem, "main" | "mod");
+        let names = [format!("mod {stem};"), format!("{stem}.rs\"")];
+        let named = |text: &String| names.iter().any(|name| text.contains(name));
+        let name = file.display();
+        assert!(
+            is_program || texts.iter().any(named),
+            "{name} is in no program"
+        );
+    }
+}

@@ -40,6 +40,7 @@ mod explain;
 mod failures;
 #[path = "postgres/features.rs"]
 mod features;
+mod fleet;
 mod foreign_system;
 #[path = "every/hooks.rs"]
 mod hooks;

@@ -1,6 +1,6 @@
 //! What a PostgreSQL server says of itself: one statement a probe, which needs no privilege.
 //!
-//! A probe's is never prepared by name, which a transaction pooler would not know any more.
+//! It is prepared once for each connection, and anew each time where a pooler does not know it.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ pub(super) fn identity(conn: &mut PgConnection) -> QueryResult<Identity> {
 }
 
 pub(super) fn report(conn: &mut PgConnection) -> QueryResult<Report> {
-    let answer = ask(conn, unprepared)?;
+    let answer = ask(conn, prepared)?;
     let is_standby = answer.standing().first() == Some(&Some("standby"));
     Ok(Report {
         identity: answer.identity(),
@@ -161,8 +161,13 @@ fn unprepared(conn: &mut PgConnection, standing: &'static str) -> QueryResult<An
     diesel::sql_query(standing).get_result(conn)
 }
 
+/// Reading and planning is most of what it costs the server. A pooler that lends a server's session for
+/// one transaction may not know the statement any more.
 fn prepared(conn: &mut PgConnection, standing: &'static str) -> QueryResult<Answer> {
-    Prepared(standing).get_result(conn)
+    match Prepared(standing).get_result(conn) {
+        Err(error) if class::begins(&error, "prepared statement") => unprepared(conn, standing),
+        answer => answer,
+    }
 }
 
 /// Tells whether the server can't answer, as opposed to not now.
