@@ -66,6 +66,7 @@ mod own;
 mod own_interleavings;
 #[path = "mariadb/probe.rs"]
 mod own_probe;
+mod positions;
 #[path = "every/primary_restart.rs"]
 mod primary_restart;
 #[path = "every/probe.rs"]

@@ -34,6 +34,7 @@ mod outages;
 mod own;
 #[path = "mysql/probe.rs"]
 mod own_probe;
+mod positions;
 #[path = "every/probe.rs"]
 mod probe;
 #[path = "mariadb/probe_errors.rs"]

@@ -73,6 +73,7 @@ mod own;
 mod own_interleavings;
 #[path = "postgres/probe.rs"]
 mod own_probe;
+mod positions;
 #[path = "every/primary_restart.rs"]
 mod primary_restart;
 #[path = "every/probe.rs"]
