@@ -18,6 +18,8 @@ mod class;
 mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod prepared;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 

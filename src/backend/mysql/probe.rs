@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
-use diesel::mysql::{Mysql, MysqlConnection};
+use diesel::mysql::MysqlConnection;
 use diesel::prelude::*;
-use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::result::{Error, QueryResult};
-use diesel::sql_types::{BigInt, Bool, Nullable, Text, Untyped};
+use diesel::sql_types::{BigInt, Bool, Nullable, Text};
 
+use crate::backend::prepared::Prepared;
 use crate::backend::{ReplicatedConnection, class};
 use crate::position::{GtidState, Position};
 use crate::report::{Access, ErrorClass, Following, Identity, Report, ReportedLag};
@@ -286,24 +286,3 @@ impl Standing {
         position.ok().filter(|position| !position.is_empty())
     }
 }
-
-/// A statement that is prepared once for each connection, which halves its round trips.
-struct Prepared(&'static str);
-
-impl QueryFragment<Mysql> for Prepared {
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Mysql>) -> QueryResult<()> {
-        out.push_sql(self.0);
-        Ok(())
-    }
-}
-
-impl QueryId for Prepared {
-    type QueryId = ();
-    const HAS_STATIC_QUERY_ID: bool = false;
-}
-
-impl Query for Prepared {
-    type SqlType = Untyped;
-}
-
-impl RunQueryDsl<MysqlConnection> for Prepared {}

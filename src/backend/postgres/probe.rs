@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
+use diesel::pg::PgConnection;
 use diesel::pg::data_types::PgTimestamp;
-use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::result::{ConnectionResult, Error, QueryResult};
-use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Text, Timestamptz, Untyped};
+use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Text, Timestamptz};
 
 use super::establish_with_options;
+use crate::backend::prepared::Prepared;
 use crate::backend::{ReplicatedConnection, class};
 use crate::cluster::with_parameter;
 use crate::position::Position;
@@ -208,24 +208,3 @@ impl Answer {
         position.ok()
     }
 }
-
-/// SQL that is prepared once on each connection, which `sql_query` is not.
-struct Prepared(&'static str);
-
-impl QueryFragment<Pg> for Prepared {
-    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        out.push_sql(self.0);
-        Ok(())
-    }
-}
-
-impl QueryId for Prepared {
-    type QueryId = ();
-    const HAS_STATIC_QUERY_ID: bool = false;
-}
-
-impl Query for Prepared {
-    type SqlType = Untyped;
-}
-
-impl RunQueryDsl<PgConnection> for Prepared {}
