@@ -73,7 +73,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
             Some(primary) if primary.place() != node.place() => Some(true),
             primary => {
                 let known = node.known();
-                let answered = known.asked.is_some_and(|asked_then| asked_then >= asked);
+                let answered = known.was_asked_since(asked);
                 let well = known.health.last_state() == NodeState::Up;
                 (primary.is_some() && answered && well).then_some(false)
             }

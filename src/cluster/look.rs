@@ -108,7 +108,7 @@ impl<C: ReplicatedConnection> Inner<C> {
 
     /// Tells whether every node has answered, or failed, a question sent since `then`.
     pub(super) fn have_answered_since(&self, then: Instant) -> bool {
-        let answered = |node: &Arc<Node<C>>| node.known().asked.is_some_and(|asked| asked >= then);
+        let answered = |node: &Arc<Node<C>>| node.known().was_asked_since(then);
         self.members().nodes.iter().all(answered)
     }
 
@@ -119,7 +119,7 @@ impl<C: ReplicatedConnection> Inner<C> {
         let asked = Instant::now();
         // the monitor makes one probe of many such questions
         let _ = self.common.news.send(News::Awaited);
-        let heard = |node: &Arc<Node<C>>| node.known().asked.is_some_and(|sent| sent >= asked);
+        let heard = |node: &Arc<Node<C>>| node.known().was_asked_since(asked);
         let answered = || {
             let members = self.members();
             let primary = members.primary().is_none_or(heard);

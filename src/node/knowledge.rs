@@ -163,6 +163,11 @@ impl Known {
         own.map_or(Coverage::Incomparable, |own| own.covers(position))
     }
 
+    /// Tells whether a question that was sent since then was answered, or has failed.
+    pub(crate) fn was_asked_since(&self, then: Instant) -> bool {
+        self.asked.is_some_and(|sent| sent >= then)
+    }
+
     /// Tells whether the server was ever asked how it is, with whatever result.
     pub(crate) fn was_asked(&self) -> bool {
         self.asked.is_some()
