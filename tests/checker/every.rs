@@ -16,7 +16,7 @@ use crate::client::{CLIENTS, Client, Order, Outcome, ROWS, Row};
 use crate::plan::Monotonic;
 use crate::process::{self, OtherProcess};
 use crate::report::{Report, Setting};
-use crate::support::Cluster;
+use crate::support::{Cluster, wait_until};
 use crate::trouble::{REPLICAS, Servers, Times};
 
 #[path = "rows.rs"]
@@ -27,6 +27,9 @@ mod visit;
 use visit::Site;
 
 const THREADS: usize = 4;
+
+/// No run takes so long, whatever the machine.
+const LONGEST: Duration = Duration::from_secs(6 * 3_600);
 
 #[test]
 fn every_client_sees_its_own_writes_whatever_happens_to_the_servers() {
@@ -160,9 +163,7 @@ impl<S: Fn(&Order) -> Outcome + Sync> Run<'_, S> {
             let threads: Vec<_> = (0..THREADS)
                 .map(|_| scope.spawn(|| self.serve_all()))
                 .collect();
-            while !self.done(self.target / 2) {
-                thread::sleep(Duration::from_millis(5));
-            }
+            wait_until("half of it is done", LONGEST, || self.done(self.target / 2));
             if !self.is_over() {
                 self.servers.take_over();
             }
