@@ -93,6 +93,82 @@ impl fmt::Display for Reason {
     }
 }
 
+/// Where a statement goes, and by which rule: a [`Decision`] that fits into a register, because each
+/// statement hands it on from function to function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Course {
+    pub(crate) target: Role,
+    pub(crate) rule: Rule,
+}
+
+impl Course {
+    pub(crate) fn primary(rule: Rule) -> Self {
+        Self {
+            target: Role::Primary,
+            rule,
+        }
+    }
+
+    pub(crate) fn replica(rule: Rule) -> Self {
+        Self {
+            target: Role::Replica,
+            rule,
+        }
+    }
+}
+
+/// The rule that decided: a [`Reason`], without the name of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    Transaction,
+    ReadOnlyTransaction,
+    Write,
+    Locking,
+    Function,
+    SessionState,
+    Unknown,
+    ReadOnlyRefused,
+    Forced,
+    PrimaryMode,
+    Stuck,
+    Pinned,
+    NotCaughtUp,
+    Distributed,
+    Stale,
+    NoReplica,
+    Lagging,
+    SchemaLag,
+}
+
+impl Rule {
+    /// What is told of it, for a statement that calls this function.
+    pub(crate) fn reason(self, function: Option<&FunctionName>) -> Reason {
+        match self {
+            Self::Transaction => Reason::Transaction,
+            Self::ReadOnlyTransaction => Reason::ReadOnlyTransaction,
+            Self::Write => Reason::Write,
+            Self::Locking => Reason::Locking,
+            Self::Function => match function {
+                Some(name) => Reason::Function(name.clone()),
+                None => Reason::Unknown,
+            },
+            Self::SessionState => Reason::SessionState,
+            Self::Unknown => Reason::Unknown,
+            Self::ReadOnlyRefused => Reason::ReadOnlyRefused,
+            Self::Forced => Reason::Forced,
+            Self::PrimaryMode => Reason::PrimaryMode,
+            Self::Stuck => Reason::Stuck,
+            Self::Pinned => Reason::Pinned,
+            Self::NotCaughtUp => Reason::NotCaughtUp,
+            Self::Distributed => Reason::Distributed,
+            Self::Stale => Reason::Stale,
+            Self::NoReplica => Reason::NoReplica,
+            Self::Lagging => Reason::Lagging,
+            Self::SchemaLag => Reason::SchemaLag,
+        }
+    }
+}
+
 /// What a statement asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Demand<'a> {
@@ -165,70 +241,76 @@ pub(crate) struct Facts<'a> {
 /// Decides; the first rule that applies wins.
 ///
 /// `replicas` is asked only by the rules that need it.
-pub(crate) fn decide(facts: &Facts<'_>, replicas: impl FnOnce() -> ReplicaFacts) -> Decision {
-    if let Some(decision) = by_transaction(facts.transaction) {
-        return decision;
+#[inline]
+pub(crate) fn decide(facts: &Facts<'_>, replicas: impl FnOnce() -> ReplicaFacts) -> Course {
+    if let Some(course) = by_transaction(facts.transaction) {
+        return course;
     }
-    if let Some(reason) = needs_primary(facts) {
-        return primary(reason);
+    if let Some(rule) = needs_primary(facts) {
+        return Course::primary(rule);
     }
     match facts.block {
-        _ if facts.forced => primary(Reason::Forced),
+        _ if facts.forced => Course::primary(Rule::Forced),
         Some(block) => in_block(&block, replicas),
-        None => primary(Reason::PrimaryMode),
+        None => Course::primary(Rule::PrimaryMode),
     }
 }
 
-fn by_transaction(transaction: Transaction) -> Option<Decision> {
+#[inline]
+fn by_transaction(transaction: Transaction) -> Option<Course> {
     match transaction {
         Transaction::None => None,
-        Transaction::ReadWrite => Some(primary(Reason::Transaction)),
-        Transaction::ReadOnly(target) => Some(Decision {
+        Transaction::ReadWrite => Some(Course::primary(Rule::Transaction)),
+        Transaction::ReadOnly(target) => Some(Course {
             target,
-            reason: Reason::ReadOnlyTransaction,
+            rule: Rule::ReadOnlyTransaction,
         }),
     }
 }
 
-fn needs_primary(facts: &Facts<'_>) -> Option<Reason> {
+#[inline]
+fn needs_primary(facts: &Facts<'_>) -> Option<Rule> {
     let asked = match facts.demand {
-        Demand::Refused => Some(Reason::ReadOnlyRefused),
+        Demand::Refused => Some(Rule::ReadOnlyRefused),
         Demand::Scanned(need) => match need {
             Need::Read => None,
-            Need::Write => Some(Reason::Write),
-            Need::Locking => Some(Reason::Locking),
-            Need::Function(name) => Some(Reason::Function(name.clone())),
-            Need::SessionState => Some(Reason::SessionState),
-            Need::Unknown => Some(Reason::Unknown),
+            Need::Write => Some(Rule::Write),
+            Need::Locking => Some(Rule::Locking),
+            Need::Function(_) => Some(Rule::Function),
+            Need::SessionState => Some(Rule::SessionState),
+            Need::Unknown => Some(Rule::Unknown),
         },
     };
-    asked.or(facts.session_state.then_some(Reason::SessionState))
+    asked.or(facts.session_state.then_some(Rule::SessionState))
 }
 
-fn in_block(block: &BlockFacts, replicas: impl FnOnce() -> ReplicaFacts) -> Decision {
+#[inline]
+fn in_block(block: &BlockFacts, replicas: impl FnOnce() -> ReplicaFacts) -> Course {
     let own_writes = match block.consistency {
-        Consistency::Strong | Consistency::PrimaryPreferred => return primary(Reason::Forced),
+        Consistency::Strong | Consistency::PrimaryPreferred => {
+            return Course::primary(Rule::Forced);
+        }
         Consistency::Eventual => OwnWrites::OfThisBlock,
         Consistency::Session | Consistency::MaxLag(_) => OwnWrites::OfTheContext,
     };
     if block.used_primary {
-        return primary(Reason::Stuck);
+        return Course::primary(Rule::Stuck);
     }
     match (block.pin, own_writes) {
         (PinFacts::Current, _) | (PinFacts::Behind, OwnWrites::OfThisBlock) => {
-            return replica(Reason::Pinned);
+            return Course::replica(Rule::Pinned);
         }
-        (PinFacts::Behind, OwnWrites::OfTheContext) => return primary(Reason::NotCaughtUp),
-        (PinFacts::Late, _) => return primary(Reason::Lagging),
+        (PinFacts::Behind, OwnWrites::OfTheContext) => return Course::primary(Rule::NotCaughtUp),
+        (PinFacts::Late, _) => return Course::primary(Rule::Lagging),
         // another replica may be older than what the block has read
-        (PinFacts::Gone, OwnWrites::OfTheContext) => return primary(Reason::NoReplica),
+        (PinFacts::Gone, OwnWrites::OfTheContext) => return Course::primary(Rule::NoReplica),
         (PinFacts::Gone, OwnWrites::OfThisBlock) | (PinFacts::None, _) => {}
     }
     match (replicas(), own_writes) {
-        (ReplicaFacts::Behind, OwnWrites::OfTheContext) => primary(Reason::NotCaughtUp),
-        (ReplicaFacts::Late, _) => primary(Reason::Lagging),
-        (ReplicaFacts::None, _) => primary(Reason::NoReplica),
-        (ReplicaFacts::Fit | ReplicaFacts::Behind, _) => replica(Reason::Distributed),
+        (ReplicaFacts::Behind, OwnWrites::OfTheContext) => Course::primary(Rule::NotCaughtUp),
+        (ReplicaFacts::Late, _) => Course::primary(Rule::Lagging),
+        (ReplicaFacts::None, _) => Course::primary(Rule::NoReplica),
+        (ReplicaFacts::Fit | ReplicaFacts::Behind, _) => Course::replica(Rule::Distributed),
     }
 }
 
@@ -237,20 +319,6 @@ fn in_block(block: &BlockFacts, replicas: impl FnOnce() -> ReplicaFacts) -> Deci
 enum OwnWrites {
     OfThisBlock,
     OfTheContext,
-}
-
-fn primary(reason: Reason) -> Decision {
-    Decision {
-        target: Role::Primary,
-        reason,
-    }
-}
-
-fn replica(reason: Reason) -> Decision {
-    Decision {
-        target: Role::Replica,
-        reason,
-    }
 }
 
 #[cfg(test)]

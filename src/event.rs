@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::cluster::Role;
 use crate::connection::Route;
-use crate::decision::Reason;
+use crate::decision::{Reason, Rule};
 use crate::node::{Change, NodeState};
 use crate::report::ErrorClass;
 
@@ -254,7 +254,8 @@ impl Events {
     }
 
     /// A read goes to the primary in place of a replica.
-    pub(crate) fn fell_back(&self, reason: &Reason) {
+    pub(crate) fn fell_back(&self, rule: Rule) {
+        let reason = &rule.reason(None);
         self.tell(&Event::FellBack { reason });
     }
 
@@ -265,7 +266,9 @@ impl Events {
     }
 
     /// A statement was answered.
-    pub(crate) fn routed(&self, route: &Route) {
-        self.tell(&Event::Routed(route));
+    pub(crate) fn routed(&self, route: impl FnOnce() -> Route) {
+        if self.observer.is_some() {
+            self.tell(&Event::Routed(&route()));
+        }
     }
 }

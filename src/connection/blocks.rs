@@ -2,9 +2,9 @@
 
 use diesel::result::{Error, QueryResult};
 
-use super::settle::mark_for;
+use super::RoutedConnection;
+use super::settle::{Answer, mark_for};
 use super::unit::{Block, Marking};
-use super::{Route, RoutedConnection};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Consistency, Role};
 use crate::decision::Transaction;
@@ -121,13 +121,13 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         &mut self,
         mut f: impl FnMut(&mut Self) -> QueryResult<Option<T>>,
     ) -> QueryResult<Option<T>> {
-        self.last_route = None;
+        self.last_answer = None;
         let found = f(self);
-        let on_replica = |route: &Route| route.role == Role::Replica;
+        let on_replica = |answer: &Answer| answer.role() == Role::Replica;
         let movable = self.unit.transaction == Transaction::None;
         match found {
             Ok(None) | Err(Error::NotFound)
-                if movable && self.last_route.as_ref().is_some_and(on_replica) =>
+                if movable && self.last_answer.as_ref().is_some_and(on_replica) =>
             {
                 self.primary(f)
             }

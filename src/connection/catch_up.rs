@@ -8,7 +8,7 @@ use diesel::result::QueryResult;
 use super::RoutedConnection;
 use crate::backend::ReplicatedConnection;
 use crate::cluster::Role;
-use crate::decision::{Decision, Reason};
+use crate::decision::{Course, Rule};
 use crate::statement::Statement;
 
 /// How often the nodes are asked while somebody waits for a replica to catch up.
@@ -23,35 +23,35 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     pub(super) fn catch_up(
         &mut self,
         statement: &Statement,
-        mut decision: Decision,
-    ) -> QueryResult<Decision> {
+        mut course: Course,
+    ) -> QueryResult<Course> {
         let settings = self.cluster.settings();
-        let (wait, mut looks, pause) = match (&decision.reason, self.unit.limit()) {
-            (Reason::NotCaughtUp, _) => (settings.catch_up_wait, u32::MAX, PAUSE),
-            (Reason::Lagging, Some(limit)) if !settings.resolves(limit) => {
+        let (wait, mut looks, pause) = match (course.rule, self.unit.limit()) {
+            (Rule::NotCaughtUp, _) => (settings.catch_up_wait, u32::MAX, PAUSE),
+            (Rule::Lagging, Some(limit)) if !settings.resolves(limit) => {
                 (limit, LOOKS, Duration::ZERO)
             }
-            _ => return Ok(decision),
+            _ => return Ok(course),
         };
         if wait.is_zero() {
-            return Ok(decision);
+            return Ok(course);
         }
         self.leases.give_back_replicas();
-        let reason = decision.reason.clone();
+        let rule = course.rule;
         let (_, _, borrower) = self.parts();
         let until = borrower.wait(|deadline| deadline.min(Instant::now() + wait));
-        while decision.target == Role::Primary && decision.reason == reason && looks > 0 {
+        while course.target == Role::Primary && course.rule == rule && looks > 0 {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
             self.cluster.ask_anew(until);
-            decision = self.decide(statement)?;
-            if decision.target == Role::Primary {
+            course = self.decide(statement)?;
+            if course.target == Role::Primary {
                 thread::sleep(pause.min(left));
             }
             looks -= 1;
         }
-        Ok(decision)
+        Ok(course)
     }
 }

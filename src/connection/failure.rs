@@ -6,7 +6,7 @@ use super::lend::Spent;
 use super::unit::Unit;
 use crate::backend::ReplicatedConnection;
 use crate::cluster::Cluster;
-use crate::decision::Reason;
+use crate::decision::Rule;
 use crate::node::Origin;
 use crate::report::ErrorClass;
 use crate::statement::{Form, Statement};
@@ -19,7 +19,7 @@ pub(super) enum Next {
     /// Another replica may answer.
     OtherReplica,
     /// The primary answers, for this reason.
-    Primary(Reason),
+    Primary(Rule),
 }
 
 /// Decides what happens after an error on a replica, and tells the cluster what it means.
@@ -41,14 +41,14 @@ pub(super) fn after_replica_error<C: ReplicatedConnection>(
         cluster.events().retried(origin.node.name(), class);
         // a block that has read goes on only where it sees nothing older
         return match unit.pinned().filter(|_| !unit.goes_on_anywhere()) {
-            Some(_) => Next::Primary(Reason::NoReplica),
+            Some(_) => Next::Primary(Rule::NoReplica),
             None => Next::OtherReplica,
         };
     }
     if class == ErrorClass::Schema {
         // whether it has the primary's present schema only the primary could tell
         cluster.events().retried(origin.node.name(), class);
-        return Next::Primary(Reason::SchemaLag);
+        return Next::Primary(Rule::SchemaLag);
     }
     if class != ErrorClass::Role {
         return Next::Return;
@@ -57,7 +57,7 @@ pub(super) fn after_replica_error<C: ReplicatedConnection>(
         let text = statement.describe(cluster.learned());
         cluster.events().refused(&text);
     }
-    Next::Primary(Reason::ReadOnlyRefused)
+    Next::Primary(Rule::ReadOnlyRefused)
 }
 
 /// What becomes of a replica's connection after an error.
@@ -76,13 +76,13 @@ pub(super) fn spent_by<C: ReplicatedConnection>(unit: &Unit, error: &Error) -> S
 /// What a read has failed with that failed on a replica first, and then on the primary: what is
 /// missing on a replica is missing as long as the primary does not say otherwise.
 pub(super) fn answer_of<C: ReplicatedConnection>(
-    why: &Reason,
+    why: Rule,
     on_replica: Option<Error>,
     on_primary: Error,
 ) -> Error {
     let silent = C::class_of(&on_primary) == ErrorClass::Death;
     match on_replica {
-        Some(error) if silent && *why == Reason::SchemaLag => error,
+        Some(error) if silent && why == Rule::SchemaLag => error,
         _ => on_primary,
     }
 }

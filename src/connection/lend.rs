@@ -13,7 +13,7 @@ use super::unit::Unit;
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Fallback, NoReplica, Role, Wait, Wanted};
 use crate::context::Need;
-use crate::decision::{Reason, Transaction};
+use crate::decision::{Rule, Transaction};
 use crate::error::RoutedError;
 use crate::node::{Lease, Node, Permit, Tenancy};
 
@@ -209,10 +209,10 @@ impl<C: ReplicatedConnection> Borrower<'_, C> {
         self,
         slot: &'s mut Option<Lease<C>>,
         unit: &mut Unit,
-        reason: &Reason,
+        rule: Rule,
     ) -> QueryResult<&'s mut Lease<C>> {
-        check_primary(slot, self, unit, reason)?;
-        let admission = || admission(self, reason);
+        check_primary(slot, self, unit, rule)?;
+        let admission = || admission(self, rule);
         self.primary(slot, Wait::UntilCheckoutTimeout, admission)
     }
 

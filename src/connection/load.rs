@@ -5,26 +5,32 @@ use diesel::expression::QueryMetadata;
 use diesel::query_builder::{Query, QueryFragment, QueryId};
 use diesel::result::QueryResult;
 
+use super::RoutedConnection;
 use super::failure::{
     Next, after_replica_error, answer_of, may_resend, note_loss, shows_nothing, spent_by,
 };
 use super::lend::{Borrower, Leases, Slot};
 use super::replay::{Peeked, Shared, Told};
 use super::run::{check_fallback, fall_back};
-use super::settle::{answered, mark_for, note_failure, note_success, occupy};
+use super::settle::{Answer, answered, mark_for, note_failure, note_success, occupy};
 use super::unit::Unit;
-use super::{Route, RoutedConnection};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Role};
-use crate::decision::Reason;
-use crate::node::{Lease, Origin, Tenancy, Use};
+use crate::decision::{Course, Rule};
+use crate::node::{Lease, Origin, Tenancy};
 use crate::statement::{Form, Statement};
+
+/// The cursor of a routed connection over `C`.
+type PeekedOf<'conn, 'query, C, B> = Peeked<
+    <C as LoadConnection<B>>::Cursor<'conn, 'query>,
+    <C as LoadConnection<B>>::Row<'conn, 'query>,
+>;
 
 impl<B, C> LoadConnection<B> for RoutedConnection<C>
 where
     C: ReplicatedConnection + LoadConnection<B>,
 {
-    type Cursor<'conn, 'query> = Peeked<<C as LoadConnection<B>>::Cursor<'conn, 'query>>;
+    type Cursor<'conn, 'query> = PeekedOf<'conn, 'query, C, B>;
     type Row<'conn, 'query> = <C as LoadConnection<B>>::Row<'conn, 'query>;
 
     fn load<'conn, 'query, T>(
@@ -37,17 +43,17 @@ where
     {
         let statement = self.statement(&source)?;
         let source = Told::new(source, statement.text());
-        let decision = self.begin_statement(&statement)?;
-        match decision.target {
+        let course = self.begin_statement(&statement)?;
+        match course.target {
             Role::Primary => {
                 self.leases.give_back_replicas();
                 let rest = self.rest();
                 match statement.form() {
-                    Form::Dml => rest.write::<B, _>(source, &statement, decision.reason),
-                    _ => rest.load::<B, _>(source, &statement, decision.reason),
+                    Form::Dml => rest.write::<B, _>(source, &statement, course.rule),
+                    _ => rest.load::<B, _>(source, &statement, course.rule),
                 }
             }
-            Role::Replica => self.load_on_replica::<B, _>(source, &statement, decision.reason),
+            Role::Replica => self.load_on_replica::<B, _>(source, &statement, course.rule),
         }
     }
 }
@@ -57,7 +63,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         &'conn mut self,
         source: T,
         statement: &Statement,
-        mut reason: Reason,
+        mut rule: Rule,
     ) -> QueryResult<<Self as LoadConnection<B>>::Cursor<'conn, 'query>>
     where
         C: LoadConnection<B>,
@@ -65,12 +71,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         C::Backend: QueryMetadata<T::SqlType>,
     {
         let (source, wait) = (Shared::new(source), self.leases.wait());
-        let (mut instead, mut failed, mut first) = (Reason::NoReplica, None, None);
+        let (mut instead, mut failed, mut first) = (Rule::NoReplica, None, None);
         let (replicas, mut rest) = self.split();
         let Borrower { cluster, .. } = rest.borrower;
         // each try has a slot of its own: a failed one's stays borrowed as long as the cursor
         for slot in replicas {
-            let wanted = rest.unit.wanted(&reason);
+            let wanted = rest.unit.wanted(rule);
             let place = &mut slot.lease;
             let lease = match rest.borrower.replica(place, wanted, failed, wait)? {
                 Ok(lease) => lease,
@@ -80,10 +86,10 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 }
             };
             let (origin, conn) = lease.split();
-            let loaded = LoadConnection::<B>::load(conn, source.clone());
-            let error = match loaded.and_then(Peeked::new) {
+            let loaded = Peeked::new(LoadConnection::<B>::load(conn, source.clone()));
+            let error = match loaded {
                 Ok(cursor) => {
-                    rest.read_by(&origin, reason);
+                    rest.read_by(&origin, rule, statement);
                     return Ok(cursor);
                 }
                 Err(error) => error,
@@ -92,16 +98,16 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             slot.spent = spent_by::<C>(rest.unit, &error);
             match after_replica_error(cluster, rest.unit, &origin, statement, &error) {
                 Next::Return => return Err(error),
-                Next::OtherReplica => reason = Reason::Distributed,
+                Next::OtherReplica => rule = Rule::Distributed,
                 Next::Primary(why) => {
                     (instead, first) = (why, Some(error));
                     break;
                 }
             }
         }
-        check_fallback(cluster, &instead)?;
-        let loaded = rest.load::<B, _>(source, &statement.because_of(&instead), instead.clone());
-        loaded.map_err(|error| answer_of::<C>(&instead, first, error))
+        check_fallback(cluster, instead)?;
+        let loaded = rest.load::<B, _>(source, &statement.because_of(instead), instead);
+        loaded.map_err(|error| answer_of::<C>(instead, first, error))
     }
 
     fn rest(&mut self) -> Rest<'_, C> {
@@ -126,7 +132,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 outfit: &self.outfit,
                 patience: &self.patience,
             },
-            last_route: &mut self.last_route,
+            last_answer: &mut self.last_answer,
         };
         (replicas, rest)
     }
@@ -139,22 +145,19 @@ struct Rest<'conn, C: ReplicatedConnection> {
     successor: &'conn mut Option<Lease<C>>,
     unit: &'conn mut Unit,
     borrower: Borrower<'conn, C>,
-    last_route: &'conn mut Option<Route>,
+    last_answer: &'conn mut Option<Answer>,
 }
 
 impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
     /// Notes which replica has answered.
-    fn read_by(&mut self, origin: &Origin<'_, C>, reason: Reason) {
+    fn read_by(&mut self, origin: &Origin<'_, C>, rule: Rule, statement: &Statement) {
         self.unit.pin(origin.node.place());
-        let (node, use_) = (origin.node, Use::Read);
-        answered(
-            self.last_route,
+        let (last, cluster, course) = (
+            &mut *self.last_answer,
             self.borrower.cluster,
-            node,
-            Role::Replica,
-            reason,
-            use_,
+            Course::replica(rule),
         );
+        answered(last, cluster, origin.node, course, statement);
     }
 
     /// Loads from the primary.
@@ -162,8 +165,8 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         self,
         source: T,
         statement: &Statement,
-        reason: Reason,
-    ) -> QueryResult<Peeked<<C as LoadConnection<B>>::Cursor<'conn, 'query>>>
+        rule: Rule,
+    ) -> QueryResult<PeekedOf<'conn, 'query, C, B>>
     where
         C: LoadConnection<B>,
         T: Query + QueryFragment<C::Backend> + QueryId + 'query,
@@ -174,13 +177,19 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
             borrower,
             primary_lost,
             unit,
-            last_route,
+            last_answer,
             ..
         } = self;
         let cluster = borrower.cluster;
-        let lease = borrower.primary_for(primary, unit, &reason)?;
+        let lease = borrower.primary_for(primary, unit, rule)?;
         let (origin, loaded) = load_there::<C, B, T>(lease, unit, source, cluster, statement);
-        answered_by(last_route, cluster, &origin, statement, reason);
+        answered(
+            last_answer,
+            cluster,
+            origin.node,
+            Course::primary(rule),
+            statement,
+        );
         if let Err(error) = &loaded {
             *primary_lost = note_loss(&origin, unit, error);
         }
@@ -193,8 +202,8 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         self,
         source: T,
         statement: &Statement,
-        reason: Reason,
-    ) -> QueryResult<Peeked<<C as LoadConnection<B>>::Cursor<'conn, 'query>>>
+        rule: Rule,
+    ) -> QueryResult<PeekedOf<'conn, 'query, C, B>>
     where
         C: LoadConnection<B>,
         T: Query + QueryFragment<C::Backend> + QueryId + 'query,
@@ -206,14 +215,20 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
             borrower,
             primary_lost,
             unit,
-            last_route,
+            last_answer,
         } = self;
         let (source, cluster) = (Shared::new(source), borrower.cluster);
-        let lease = borrower.primary_for(primary, unit, &reason)?;
+        let lease = borrower.primary_for(primary, unit, rule)?;
         let tenancy = lease.tenancy;
         let (origin, first) =
             load_there::<C, B, _>(lease, unit, source.clone(), cluster, statement);
-        answered_by(last_route, cluster, &origin, statement, reason.clone());
+        answered(
+            last_answer,
+            cluster,
+            origin.node,
+            Course::primary(rule),
+            statement,
+        );
         let error = match first {
             Ok(cursor) => return Ok(cursor),
             Err(error) => error,
@@ -225,9 +240,15 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         }
         // what the failed try has borrowed stays borrowed, and is closed by the next statement
         *primary_lost = true;
-        let lease = borrower.primary_for(successor, unit, &reason)?;
+        let lease = borrower.primary_for(successor, unit, rule)?;
         let (origin, second) = load_there::<C, B, _>(lease, unit, source, cluster, statement);
-        answered_by(last_route, cluster, &origin, statement, reason);
+        answered(
+            last_answer,
+            cluster,
+            origin.node,
+            Course::primary(rule),
+            statement,
+        );
         second
     }
 }
@@ -239,10 +260,7 @@ fn load_there<'conn, 'query, C, B, T>(
     source: T,
     cluster: &Cluster<C>,
     statement: &Statement,
-) -> (
-    Origin<'conn, C>,
-    QueryResult<Peeked<<C as LoadConnection<B>>::Cursor<'conn, 'query>>>,
-)
+) -> (Origin<'conn, C>, QueryResult<PeekedOf<'conn, 'query, C, B>>)
 where
     C: ReplicatedConnection + LoadConnection<B>,
     T: Query + QueryFragment<C::Backend> + QueryId + 'query,
@@ -252,7 +270,7 @@ where
     occupy(lease, statement);
     let mark = mark_for(cluster, unit, lease, statement);
     let (origin, conn) = lease.split();
-    let loaded = LoadConnection::<B>::load(conn, source).and_then(Peeked::new);
+    let loaded = Peeked::new(LoadConnection::<B>::load(conn, source));
     if !loaded.as_ref().is_err_and(shows_nothing::<C>) {
         unit.used_primary();
     }
@@ -274,21 +292,4 @@ where
         }
     };
     (origin, settled)
-}
-
-fn answered_by<C: ReplicatedConnection>(
-    last_route: &mut Option<Route>,
-    cluster: &Cluster<C>,
-    origin: &Origin<'_, C>,
-    statement: &Statement,
-    reason: Reason,
-) {
-    answered(
-        last_route,
-        cluster,
-        origin.node,
-        Role::Primary,
-        reason,
-        statement.use_(),
-    );
 }

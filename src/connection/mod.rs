@@ -37,13 +37,14 @@ use self::outfit::Outfit;
 #[cfg(feature = "postgres")]
 pub use self::postgres::TransactionBuilder;
 pub use self::replay::Peeked;
+use self::settle::Answer;
 pub use self::transaction::RoutedTransactionManager;
 use self::transaction::TestTransaction;
 use self::unit::{Ambient, Unit};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Affinity, Cluster, ClusterMode, ImplicitContext, Mode, Role};
 use crate::context::Context;
-use crate::decision::{self, Decision, Demand, Facts, Reason, Transaction};
+use crate::decision::{self, Course, Decision, Demand, Facts, Reason, Transaction};
 use crate::error::RoutedError;
 use crate::node::Tenancy;
 use crate::statement::{Known, Statement};
@@ -68,7 +69,7 @@ pub struct RoutedConnection<C: ReplicatedConnection> {
     /// The state of transactions while no node is open.
     status: TransactionManagerStatus,
     test_transaction: Option<TestTransaction>,
-    last_route: Option<Route>,
+    last_answer: Option<Answer>,
     metadata: C::MetadataCache,
 }
 
@@ -99,7 +100,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
             known: Known::default(),
             status: TransactionManagerStatus::default(),
             test_transaction: None,
-            last_route: None,
+            last_answer: None,
             metadata: C::MetadataCache::default(),
         }
     }
@@ -129,7 +130,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn last_route(&self) -> Option<Route> {
-        self.last_route.clone()
+        self.last_answer.as_ref().map(Answer::route)
     }
 
     /// Tells where a query would go now, and why, without running it.
@@ -152,7 +153,9 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         T: QueryFragment<C::Backend> + QueryId,
     {
         let statement = self.statement(query)?;
-        self.decide(&statement)
+        let Course { target, rule } = self.decide(&statement)?;
+        let reason = rule.reason(statement.function());
+        Ok(Decision { target, reason })
     }
 
     /// Marks the context as if something had been written now: blocks read from the primary until
@@ -215,7 +218,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             .try_for_each(|lease| outfit.put_on_newest_hook(lease))
     }
 
-    fn statement<T>(&mut self, query: &T) -> QueryResult<Statement>
+    fn statement<T>(&mut self, query: &T) -> QueryResult<Arc<Statement>>
     where
         T: QueryFragment<C::Backend> + QueryId,
     {
@@ -227,12 +230,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         )
     }
 
-    fn statement_of_text(&mut self, sql: &str) -> Statement {
+    fn statement_of_text(&mut self, sql: &str) -> Arc<Statement> {
         self.known
             .look_up_text(sql, self.cluster.rules(), self.cluster.learned())
     }
 
-    fn decide(&mut self, statement: &Statement) -> QueryResult<Decision> {
+    fn decide(&mut self, statement: &Statement) -> QueryResult<Course> {
         let mode = self.cluster.mode();
         self.check_allowed(statement, mode)?;
         let pin = self.pin_facts();
@@ -291,7 +294,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     }
 
     /// Begins a statement: acts on what the last one has left behind, then decides.
-    fn begin_statement(&mut self, statement: &Statement) -> QueryResult<Decision> {
+    fn begin_statement(&mut self, statement: &Statement) -> QueryResult<Course> {
         self.leases.tidy();
         self.patience.renew();
         self.touch();
@@ -304,20 +307,20 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                 }
             }
         }
-        let decision = self.decide(statement);
+        let course = self.decide(statement);
         if self.unit.transaction_lost && self.unit.is_closed_by(statement) {
             // it was told now that nothing is left to commit
             self.unit.close_raw_transaction();
         }
-        let decision = decision?;
-        if decision.target == Role::Replica {
-            return Ok(decision);
+        let course = course?;
+        if course.target == Role::Replica {
+            return Ok(course);
         }
         // instead of the primary a replica may do after all
-        let decision = self.catch_up(statement, decision)?;
-        let decision = self.prefer_stale(decision);
-        run::check_fallback(&self.cluster, &decision.reason)?;
-        self.prefer_primary(decision)
+        let course = self.catch_up(statement, course)?;
+        let course = self.prefer_stale(course);
+        run::check_fallback(&self.cluster, course.rule)?;
+        self.prefer_primary(course)
     }
 
     /// Ends one use of the handle: node connections go back or are closed, marks are delivered.
@@ -341,7 +344,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         self.unit = new_unit(&self.cluster);
         self.outfit.end_unit();
         self.status = TransactionManagerStatus::default();
-        self.last_route = None;
+        self.last_answer = None;
     }
 
     /// Tells whether a test transaction is open, as far as the last use of the handle showed.
@@ -372,7 +375,7 @@ impl<C: ReplicatedConnection> fmt::Debug for RoutedConnection<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RoutedConnection")
             .field("cluster", &self.cluster)
-            .field("last_route", &self.last_route)
+            .field("last_route", &self.last_route())
             .finish_non_exhaustive()
     }
 }

@@ -13,7 +13,7 @@ use super::unit::{Block, Unit};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Consistency, MonotonicReads, Role, Wait};
 use crate::context::{Context, Floor, Need, Seen};
-use crate::decision::Reason;
+use crate::decision::Rule;
 use crate::node::{Lease, Tenancy};
 use crate::position::{Coverage, Position};
 use crate::report::{Access, ErrorClass, Following, Report};
@@ -153,7 +153,7 @@ pub(super) fn check_primary<C: ReplicatedConnection>(
     slot: &mut Option<Lease<C>>,
     borrower: Borrower<'_, C>,
     unit: &mut Unit,
-    reason: &Reason,
+    rule: Rule,
 ) -> QueryResult<()> {
     let cluster = borrower.cluster;
     if unit.in_transaction() {
@@ -165,11 +165,11 @@ pub(super) fn check_primary<C: ReplicatedConnection>(
     if slot.is_some() && unit.proven.as_ref() == Some(&position) {
         return Ok(());
     }
-    let mut has = proves(slot, borrower, reason, position.as_ref())?;
+    let mut has = proves(slot, borrower, rule, position.as_ref())?;
     if has != Some(true) {
         cluster.check();
         drop(slot.take_if(Lease::is_to_be_replaced));
-        has = proves(slot, borrower, reason, position.as_ref())?;
+        has = proves(slot, borrower, rule, position.as_ref())?;
     }
     match has {
         Some(true) => unit.proven = Some(position),
@@ -185,10 +185,10 @@ pub(super) fn check_primary<C: ReplicatedConnection>(
 fn proves<C: ReplicatedConnection>(
     slot: &mut Option<Lease<C>>,
     borrower: Borrower<'_, C>,
-    reason: &Reason,
+    rule: Rule,
     position: Option<&Position>,
 ) -> QueryResult<Option<bool>> {
-    let admission = || admission(borrower, reason);
+    let admission = || admission(borrower, rule);
     let lease = borrower.primary(slot, Wait::UntilCheckoutTimeout, admission)?;
     let known = |position: &Position| lease.node().known().covers(position) == Coverage::Yes;
     if position.is_some_and(known) {

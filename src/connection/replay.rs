@@ -90,41 +90,49 @@ impl<DB: Backend, T: QueryFragment<DB>> QueryFragment<DB> for Shared<T> {
 /// SQLite and row-by-row loading run the statement in that step, so that it is there that a
 /// replica refuses, and only before it that the query may still go to another node.
 #[allow(missing_debug_implementations)] // the cursors of the backends have no `Debug`
-pub struct Peeked<I: Iterator> {
-    first: Option<I::Item>,
+pub struct Peeked<I, R> {
+    first: Option<R>,
     rest: I,
     /// A write ends with its cursor.
-    _mark: Option<WriteMark>,
+    _mark: Option<Box<WriteMark>>,
 }
 
-impl<I, R> Peeked<I>
+impl<I, R> Peeked<I, R>
 where
     I: Iterator<Item = QueryResult<R>>,
 {
     /// Takes the first step; an error there is an error of the query.
-    pub(super) fn new(mut rest: I) -> QueryResult<Self> {
-        let first = rest.next().transpose()?.map(Ok);
+    ///
+    /// Where the cursor lies: it is moved only afterwards.
+    pub(super) fn new(mut loaded: QueryResult<I>) -> QueryResult<Self> {
+        let first = match &mut loaded {
+            Ok(rest) => rest.next().transpose()?,
+            Err(_) => None,
+        };
         Ok(Self {
             first,
-            rest,
+            rest: loaded?,
             _mark: None,
         })
     }
 
     pub(super) fn ending(mut self, mark: Option<WriteMark>) -> Self {
-        self._mark = mark;
+        self._mark = mark.map(Box::new);
         self
     }
 }
 
-impl<I, R> Iterator for Peeked<I>
+impl<I, R> Iterator for Peeked<I, R>
 where
     I: Iterator<Item = QueryResult<R>>,
 {
     type Item = I::Item;
 
     fn next(&mut self) -> Option<I::Item> {
-        self.first.take().or_else(|| self.rest.next())
+        match self.first.take() {
+            Some(first) => Some(Ok(first)),
+            None => self.rest.next(),
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

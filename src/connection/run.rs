@@ -13,7 +13,7 @@ use super::settle::{after_error, after_success, answered, mark_for};
 use super::unit::Unit;
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Consistency, Fallback, NoReplica, Role, Wait, Wanted};
-use crate::decision::{Decision, Reason};
+use crate::decision::{Course, Rule};
 use crate::error::RoutedError;
 use crate::node::{Permit, Tenancy, Use};
 use crate::statement::Statement;
@@ -25,27 +25,26 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         statement: &Statement,
         f: impl FnMut(&mut C) -> QueryResult<R>,
     ) -> QueryResult<R> {
-        let decision = self.begin_statement(statement)?;
-        match decision.target {
-            Role::Primary => self.run_on_primary(statement, decision.reason, f),
-            Role::Replica => self.run_on_replica(statement, decision.reason, f),
+        let course = self.begin_statement(statement)?;
+        match course.target {
+            Role::Primary => self.run_on_primary(statement, course.rule, f),
+            Role::Replica => self.run_on_replica(statement, course.rule, f),
         }
     }
 
     /// Sends a read that prefers the primary to a replica, if the primary is gone.
-    pub(super) fn prefer_primary(&mut self, decision: Decision) -> QueryResult<Decision> {
-        if decision.reason != Reason::Forced || self.unit.forced || !self.unit.prefers_primary() {
-            return Ok(decision);
+    pub(super) fn prefer_primary(&mut self, course: Course) -> QueryResult<Course> {
+        if course.rule != Rule::Forced || self.unit.forced || !self.unit.prefers_primary() {
+            return Ok(course);
         }
         self.leases.give_back_replicas();
         let Err(error) = self.open_proven_primary() else {
-            return Ok(decision);
+            return Ok(course);
         };
         match RoutedError::downcast(&error) {
-            Some(RoutedError::NoPrimary { .. }) if self.cluster.has_replicas() => Ok(Decision {
-                target: Role::Replica,
-                reason: Reason::Distributed,
-            }),
+            Some(RoutedError::NoPrimary { .. }) if self.cluster.has_replicas() => {
+                Ok(Course::replica(Rule::Distributed))
+            }
             _ => Err(error),
         }
     }
@@ -76,13 +75,13 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     fn run_on_replica<R>(
         &mut self,
         statement: &Statement,
-        mut reason: Reason,
+        mut rule: Rule,
         mut f: impl FnMut(&mut C) -> QueryResult<R>,
     ) -> QueryResult<R> {
-        let (mut instead, mut failed) = (Reason::NoReplica, None);
+        let (mut instead, mut failed) = (Rule::NoReplica, None);
         let mut first = None;
         for _ in 0..REPLICA_TRIES {
-            if let Err(none) = self.open_replica(&reason, failed)? {
+            if let Err(none) = self.open_replica(rule, failed)? {
                 instead = fall_back(&self.cluster, none)?;
                 break;
             }
@@ -94,8 +93,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             let error = match result {
                 Ok(value) => {
                     self.unit.pin(origin.node.place());
-                    let (last, cluster, by) = (&mut self.last_route, &self.cluster, origin.node);
-                    answered(last, cluster, by, Role::Replica, reason, Use::Read);
+                    let (last, cluster) = (&mut self.last_answer, &self.cluster);
+                    answered(last, cluster, origin.node, Course::replica(rule), statement);
                     return Ok(value);
                 }
                 Err(error) => error,
@@ -105,7 +104,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             self.leases.replicas[0].spent = spent_by::<C>(&self.unit, &error);
             match next {
                 Next::Return => return Err(error),
-                Next::OtherReplica => reason = Reason::Distributed,
+                Next::OtherReplica => rule = Rule::Distributed,
                 Next::Primary(why) => {
                     (instead, first) = (why, Some(error));
                     break;
@@ -113,23 +112,23 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             }
             self.leases.tidy();
         }
-        check_fallback(&self.cluster, &instead)?;
-        let result = self.run_on_primary(&statement.because_of(&instead), instead.clone(), f);
-        result.map_err(|error| answer_of::<C>(&instead, first, error))
+        check_fallback(&self.cluster, instead)?;
+        let result = self.run_on_primary(&statement.because_of(instead), instead, f);
+        result.map_err(|error| answer_of::<C>(instead, first, error))
     }
 
     /// Runs a statement on the primary, where the replicas leave it.
     pub(super) fn run_on_primary<R>(
         &mut self,
         statement: &Statement,
-        reason: Reason,
+        rule: Rule,
         mut f: impl FnMut(&mut C) -> QueryResult<R>,
     ) -> QueryResult<R> {
-        let result = self.run_there(statement, reason.clone(), &mut f);
+        let result = self.run_there(statement, rule, &mut f);
         match result {
             Err(error) if self.was_deposed(statement, &error) => {
                 self.leases.give_back_retired();
-                self.run_there(statement, reason, f)
+                self.run_there(statement, rule, f)
             }
             result => result,
         }
@@ -150,13 +149,13 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     fn run_there<R>(
         &mut self,
         statement: &Statement,
-        reason: Reason,
+        rule: Rule,
         mut f: impl FnMut(&mut C) -> QueryResult<R>,
     ) -> QueryResult<R> {
         self.leases.give_back_replicas();
         let (leases, unit, borrower) = self.parts();
         let cluster = borrower.cluster;
-        let lease = borrower.primary_for(&mut leases.primary, unit, &reason)?;
+        let lease = borrower.primary_for(&mut leases.primary, unit, rule)?;
         let mark = mark_for(cluster, unit, lease, statement);
         let result = lease.run(&mut f);
         match &result {
@@ -170,40 +169,37 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             unit.used_primary();
         }
         let node = Arc::clone(lease.node());
-        let (last, cluster, use_) = (&mut self.last_route, &self.cluster, statement.use_());
-        answered(last, cluster, &node, Role::Primary, reason, use_);
+        let (last, cluster) = (&mut self.last_answer, &self.cluster);
+        answered(last, cluster, &node, Course::primary(rule), statement);
         result
     }
 
     /// Borrows a replica for the block, unless it has one.
     pub(super) fn open_replica(
         &mut self,
-        reason: &Reason,
+        rule: Rule,
         except: Option<usize>,
     ) -> QueryResult<Result<(), NoReplica>> {
         let (leases, unit, borrower) = self.parts();
         let wait = leases.wait();
         let slot = &mut leases.replicas[0].lease;
-        let opened = borrower.replica(slot, unit.wanted(reason), except, wait)?;
+        let opened = borrower.replica(slot, unit.wanted(rule), except, wait)?;
         Ok(opened.map(drop))
     }
 
     /// Sends a read to a replica that is late, where that is wanted rather than the primary.
     ///
     /// Never one of a context that has written what it may miss.
-    pub(super) fn prefer_stale(&mut self, decision: Decision) -> Decision {
-        let fell = matches!(decision.reason, Reason::NoReplica | Reason::Lagging);
+    pub(super) fn prefer_stale(&mut self, course: Course) -> Course {
+        let fell = matches!(course.rule, Rule::NoReplica | Rule::Lagging);
         if !fell || self.cluster.settings().fallback != Fallback::Stale {
-            return decision;
+            return course;
         }
         let begun = self.unit.pinned().is_some();
         self.unit.look(self.cluster.place());
         match begun || !self.cluster.any_late(&self.unit.terms().need) {
-            true => decision,
-            false => Decision {
-                target: Role::Replica,
-                reason: Reason::Stale,
-            },
+            true => course,
+            false => Course::replica(Rule::Stale),
         }
     }
 }
@@ -212,24 +208,24 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
 pub(super) fn fall_back<C: ReplicatedConnection>(
     cluster: &Cluster<C>,
     none: NoReplica,
-) -> QueryResult<Reason> {
+) -> QueryResult<Rule> {
     match (none, cluster.settings().fallback) {
-        // healthy, and that is no reason to refuse what was just written
-        (NoReplica::Behind, _) => Ok(Reason::NotCaughtUp),
+        // healthy, and that is no rule to refuse what was just written
+        (NoReplica::Behind, _) => Ok(Rule::NotCaughtUp),
         (NoReplica::Unable(cause), Fallback::Error) if cluster.has_replicas() => {
             Err(RoutedError::NoReplica { cause }.into())
         }
-        _ => Ok(Reason::NoReplica),
+        _ => Ok(Rule::NoReplica),
     }
 }
 
 /// Checks that the primary may answer for this reason.
 pub(super) fn check_fallback<C: ReplicatedConnection>(
     cluster: &Cluster<C>,
-    reason: &Reason,
+    rule: Rule,
 ) -> QueryResult<()> {
-    match reason {
-        Reason::NoReplica | Reason::Lagging => fall_back(cluster, cluster.no_replica()).map(drop),
+    match rule {
+        Rule::NoReplica | Rule::Lagging => fall_back(cluster, cluster.no_replica()).map(drop),
         _ => Ok(()),
     }
 }
@@ -237,11 +233,11 @@ pub(super) fn check_fallback<C: ReplicatedConnection>(
 /// The permit that a read needs to be on the primary in place of a replica.
 pub(super) fn admission<C: ReplicatedConnection>(
     borrower: Borrower<'_, C>,
-    reason: &Reason,
+    rule: Rule,
 ) -> Result<Option<Permit>, RoutedError> {
-    match reason {
-        Reason::NoReplica | Reason::Lagging => {
-            borrower.cluster.events().fell_back(reason);
+    match rule {
+        Rule::NoReplica | Rule::Lagging => {
+            borrower.cluster.events().fell_back(rule);
             borrower.wait(|deadline| borrower.cluster.admit_fallback(deadline))
         }
         _ => Ok(None),
@@ -250,9 +246,9 @@ pub(super) fn admission<C: ReplicatedConnection>(
 
 impl Statement {
     /// What the primary is to make of a statement that comes for this reason.
-    pub(super) fn because_of(&self, reason: &Reason) -> Self {
-        match reason {
-            Reason::ReadOnlyRefused => self.refused(),
+    pub(super) fn because_of(&self, rule: Rule) -> Self {
+        match rule {
+            Rule::ReadOnlyRefused => self.refused(),
             _ => self.clone(),
         }
     }
@@ -276,9 +272,9 @@ impl Unit {
     ///
     /// A block that has read from one goes on there alone, so that it sees nothing older; one that
     /// asks for nothing goes on anywhere, and a transaction is where it is.
-    pub(super) fn wanted(&self, reason: &Reason) -> Wanted<'_> {
+    pub(super) fn wanted(&self, rule: Rule) -> Wanted<'_> {
         match self.pinned() {
-            _ if *reason == Reason::Stale => Wanted::Stale(self.terms()),
+            _ if rule == Rule::Stale => Wanted::Stale(self.terms()),
             Some(place) if !self.goes_on_anywhere() && !self.in_transaction() => {
                 Wanted::Only(place)
             }

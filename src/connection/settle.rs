@@ -9,10 +9,10 @@ use super::unit::{Marking, Unit};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Role};
 use crate::context::WriteMark;
-use crate::decision::{Reason, Transaction};
+use crate::decision::{Course, Rule, Transaction};
 use crate::node::{Lease, Node, Tenancy, Use};
 use crate::report::ErrorClass;
-use crate::statement::{Form, Keeps, Statement, TransactionEffect};
+use crate::statement::{Form, FunctionName, Keeps, Statement, TransactionEffect};
 
 /// Takes the ticket of a statement that is about to run on the primary, if it may write.
 pub(super) fn mark_for<C: ReplicatedConnection>(
@@ -145,25 +145,56 @@ pub(super) fn same_evidence<C: ReplicatedConnection>(lease: &mut Lease<C>) -> bo
     now.is_some_and(|now| now.is_empty() || before == Some(now))
 }
 
+/// Where a statement was answered; what is told of it is put together when somebody asks.
+pub(super) struct Answer {
+    node: Arc<str>,
+    course: Course,
+    /// The one that the rule speaks of; boxed, because most rules speak of none.
+    function: Option<Box<FunctionName>>,
+}
+
+impl Answer {
+    pub(super) fn role(&self) -> Role {
+        self.course.target
+    }
+
+    pub(super) fn route(&self) -> Route {
+        Route {
+            node: Arc::clone(&self.node),
+            role: self.course.target,
+            reason: self.course.rule.reason(self.function.as_deref()),
+        }
+    }
+}
+
 /// Counts an answer and notes where it came from.
 pub(super) fn answered<C: ReplicatedConnection>(
-    last_route: &mut Option<Route>,
+    last: &mut Option<Answer>,
     cluster: &Cluster<C>,
     node: &Node<C>,
-    role: Role,
-    reason: Reason,
-    use_: Use,
+    course: Course,
+    statement: &Statement,
 ) {
-    node.count(use_);
-    let name = match last_route.take() {
-        // mostly the same one again, whose name all threads share
-        Some(last) if Arc::ptr_eq(&last.node, node.name()) => last.node,
-        _ => Arc::clone(node.name()),
-    };
-    let route = last_route.insert(Route {
-        node: name,
-        role,
-        reason,
+    node.count(match course.target {
+        Role::Primary => statement.use_(),
+        Role::Replica => Use::Read,
     });
-    cluster.events().routed(route);
+    let function = match course.rule {
+        Rule::Function => statement.function().cloned().map(Box::new),
+        _ => None,
+    };
+    let answer = match last {
+        // mostly the same one again, whose name all threads share
+        Some(last) if Arc::ptr_eq(&last.node, node.name()) => {
+            last.course = course;
+            last.function = function;
+            last
+        }
+        _ => last.insert(Answer {
+            node: Arc::clone(node.name()),
+            course,
+            function,
+        }),
+    };
+    cluster.events().routed(|| answer.route());
 }

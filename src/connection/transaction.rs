@@ -16,7 +16,7 @@ use super::unit::{Block, Pin};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{ClusterMode, Role};
 use crate::context::WriteMark;
-use crate::decision::{Reason, Transaction};
+use crate::decision::{Course, Rule, Transaction};
 use crate::error::RoutedError;
 use crate::node::Lease;
 use crate::report::ErrorClass;
@@ -119,7 +119,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         }
         self.leases.tidy();
         self.patience.renew();
-        let result = self.begin_on_primary(Reason::Transaction, &mut begin);
+        let result = self.begin_on_primary(Rule::Transaction, &mut begin);
         match result {
             // nothing was said yet: a connection that died in the pool is worth a second try
             Err(error)
@@ -127,7 +127,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
                     && !self.unit.raw_transaction
                     && RoutedError::downcast(&error).is_none() =>
             {
-                self.begin_on_primary(Reason::Transaction, &mut begin)?;
+                self.begin_on_primary(Rule::Transaction, &mut begin)?;
             }
             result => result?,
         }
@@ -139,12 +139,12 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
 
     fn begin_on_primary(
         &mut self,
-        reason: Reason,
+        rule: Rule,
         begin: &mut impl FnMut(&mut C) -> QueryResult<()>,
     ) -> QueryResult<()> {
         self.leases.give_back_replicas();
         let (leases, unit, borrower) = self.parts();
-        let lease = borrower.primary_for(&mut leases.primary, unit, &reason)?;
+        let lease = borrower.primary_for(&mut leases.primary, unit, rule)?;
         let result = lease.run(begin);
         let death = |error: &Error| C::class_of(error) == ErrorClass::Death;
         if result.as_ref().is_err_and(death) {
@@ -162,20 +162,21 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         &mut self,
         mut begin: impl FnMut(&mut C) -> QueryResult<()>,
     ) -> QueryResult<()> {
-        let mut reason = match self.target_of_reads()? {
-            (Role::Primary, reason) => reason,
-            (Role::Replica, reason) => match self.begin_on_replica(&reason, &mut begin)? {
+        let course = self.course_of_reads()?;
+        let mut rule = match course.target {
+            Role::Primary => course.rule,
+            Role::Replica => match self.begin_on_replica(course.rule, &mut begin)? {
                 Ok(()) => {
                     self.unit.transaction = Transaction::ReadOnly(Role::Replica);
                     return Ok(());
                 }
-                Err(reason) => reason,
+                Err(rule) => rule,
             },
         };
-        if reason == Reason::PrimaryMode {
-            reason = Reason::ReadOnlyTransaction;
+        if rule == Rule::PrimaryMode {
+            rule = Rule::ReadOnlyTransaction;
         }
-        let begun = self.begin_on_primary(reason, &mut begin);
+        let begun = self.begin_on_primary(rule, &mut begin);
         self.unit.transaction = Transaction::ReadOnly(Role::Primary);
         if begun.is_err() {
             self.end_read_only();
@@ -185,26 +186,26 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
     }
 
     /// Where a read would go that is in a block: the one around, or else one of its own.
-    fn target_of_reads(&mut self) -> QueryResult<(Role, Reason)> {
+    fn course_of_reads(&mut self) -> QueryResult<Course> {
         let block = self.unit.block.clone();
         if block.is_none() && self.unit.ambient.is_none() {
             let settings = self.cluster.settings();
             self.unit.block = Some(Block::new(settings.consistency, settings.affinity));
         }
-        let decision = self.begin_statement(&Statement::read());
+        let course = self.begin_statement(&Statement::read());
         self.unit.block = block;
-        decision.map(|decision| (decision.target, decision.reason))
+        course
     }
 
     /// Begins on a replica, or says why the primary has to serve.
     fn begin_on_replica(
         &mut self,
-        reason: &Reason,
+        rule: Rule,
         begin: &mut impl FnMut(&mut C) -> QueryResult<()>,
-    ) -> QueryResult<Result<(), Reason>> {
+    ) -> QueryResult<Result<(), Rule>> {
         let mut failed = None;
         for _ in 0..REPLICA_TRIES {
-            if let Err(none) = self.open_replica(reason, failed)? {
+            if let Err(none) = self.open_replica(rule, failed)? {
                 return fall_back(&self.cluster, none).map(Err);
             }
             let Some(lease) = self.leases.replica() else {

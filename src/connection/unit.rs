@@ -70,10 +70,12 @@ impl Block {
     }
 
     /// Tells whether all its reads go to the replica that answers the first.
+    #[inline]
     fn is_pinned(&self) -> bool {
         self.affinity == Affinity::Block
     }
 
+    #[inline]
     pub(super) fn facts(&self, pin: PinFacts) -> BlockFacts {
         BlockFacts {
             consistency: self.consistency,
@@ -218,21 +220,25 @@ impl Unit {
     }
 
     /// What a replica must be to serve the block, as last looked up.
+    #[inline]
     pub(super) fn terms(&self) -> &Terms {
         self.terms.as_deref().unwrap_or(&ANY)
     }
 
     /// The place of the replica that the block reads from.
+    #[inline]
     pub(super) fn pinned(&self) -> Option<usize> {
         Some(self.block()?.pin.as_ref()?.node)
     }
 
     /// Whether the reads of the block stay on one replica.
+    #[inline]
     pub(super) fn affinity(&self) -> Affinity {
         self.block().map_or(Affinity::Block, |block| block.affinity)
     }
 
     /// How old the data may be that the block reads, if it says so.
+    #[inline]
     pub(super) fn limit(&self) -> Option<Duration> {
         match self.block()?.consistency {
             Consistency::MaxLag(limit) => Some(limit),
@@ -241,6 +247,7 @@ impl Unit {
     }
 
     /// Tells whether something was written since the block chose its replica.
+    #[inline]
     pub(super) fn pin_facts(&self, cluster: &Place, has: impl FnOnce(&Need) -> bool) -> PinFacts {
         let Some(pin) = self.block().and_then(|block| block.pin.as_ref()) else {
             return PinFacts::None;
@@ -262,6 +269,7 @@ impl Unit {
     }
 
     /// Notes the replica that has answered a read of the block.
+    #[inline]
     pub(super) fn pin(&mut self, node: usize) {
         let seen = self.seen.take();
         if let Some(block) = self.block_mut().filter(|block| block.is_pinned()) {
@@ -282,12 +290,14 @@ impl Unit {
         }
     }
 
+    #[inline]
     pub(super) fn block(&self) -> Option<&Block> {
         let ambient = || self.ambient.as_ref().map(|ambient| &ambient.block);
         self.block.as_ref().or_else(ambient)
     }
 
     /// The block that a statement runs in now.
+    #[inline]
     pub(super) fn block_mut(&mut self) -> Option<&mut Block> {
         match (&mut self.block, &mut self.ambient) {
             (Some(block), _) => Some(block),
@@ -296,6 +306,7 @@ impl Unit {
         }
     }
 
+    #[inline]
     pub(super) fn in_transaction(&self) -> bool {
         self.transaction != Transaction::None || self.raw_transaction
     }

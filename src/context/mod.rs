@@ -144,6 +144,7 @@ impl Context {
     /// Runs `f` with the current context, without a clone of it.
     ///
     /// `f` is the router's own and enters no context.
+    #[inline]
     pub(crate) fn with_current<R>(f: impl FnOnce(Option<&Self>) -> R) -> R {
         let mut f = Some(f);
         let mut call = |current: Option<&Self>| f.take().map(|f| f(current));
@@ -279,10 +280,12 @@ impl Context {
         }
     }
 
+    #[inline]
     pub(crate) fn epoch(&self) -> u64 {
         self.0.epoch.load(Ordering::Acquire)
     }
 
+    #[inline]
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

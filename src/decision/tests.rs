@@ -52,7 +52,7 @@ fn the_first_rule_that_applies_wins() {
             },
             R::Fit,
             Primary,
-            Reason::Transaction,
+            Rule::Transaction,
         ),
         (
             Facts {
@@ -61,7 +61,7 @@ fn the_first_rule_that_applies_wins() {
             },
             R::None,
             Replica,
-            Reason::ReadOnlyTransaction,
+            Rule::ReadOnlyTransaction,
         ),
         (
             demand(
@@ -73,38 +73,38 @@ fn the_first_rule_that_applies_wins() {
             ),
             R::Fit,
             Replica,
-            Reason::ReadOnlyTransaction,
+            Rule::ReadOnlyTransaction,
         ),
         // 2: what needs the primary
         (
             demand(session(), Demand::Scanned(&Need::Write)),
             R::Fit,
             Primary,
-            Reason::Write,
+            Rule::Write,
         ),
         (
             demand(session(), Demand::Scanned(&Need::Locking)),
             R::Fit,
             Primary,
-            Reason::Locking,
+            Rule::Locking,
         ),
         (
             demand(session(), Demand::Scanned(&Need::SessionState)),
             R::Fit,
             Primary,
-            Reason::SessionState,
+            Rule::SessionState,
         ),
         (
             demand(session(), Demand::Scanned(&Need::Unknown)),
             R::Fit,
             Primary,
-            Reason::Unknown,
+            Rule::Unknown,
         ),
         (
             demand(session(), Demand::Refused),
             R::Fit,
             Primary,
-            Reason::ReadOnlyRefused,
+            Rule::ReadOnlyRefused,
         ),
         (
             Facts {
@@ -113,7 +113,7 @@ fn the_first_rule_that_applies_wins() {
             },
             R::Fit,
             Primary,
-            Reason::SessionState,
+            Rule::SessionState,
         ),
         // 3: asked for
         (
@@ -123,7 +123,7 @@ fn the_first_rule_that_applies_wins() {
             },
             R::Fit,
             Primary,
-            Reason::Forced,
+            Rule::Forced,
         ),
         (
             Facts {
@@ -132,72 +132,67 @@ fn the_first_rule_that_applies_wins() {
             },
             R::Fit,
             Primary,
-            Reason::Forced,
+            Rule::Forced,
         ),
-        (block(Strong), R::Fit, Primary, Reason::Forced),
-        (block(PrimaryPreferred), R::Fit, Primary, Reason::Forced),
+        (block(Strong), R::Fit, Primary, Rule::Forced),
+        (block(PrimaryPreferred), R::Fit, Primary, Rule::Forced),
         // 4: not in a block
-        (outside(), R::Fit, Primary, Reason::PrimaryMode),
+        (outside(), R::Fit, Primary, Rule::PrimaryMode),
         // 5: the block has used the primary
-        (stuck(Session), R::Fit, Primary, Reason::Stuck),
-        (stuck(Eventual), R::Fit, Primary, Reason::Stuck),
+        (stuck(Session), R::Fit, Primary, Rule::Stuck),
+        (stuck(Eventual), R::Fit, Primary, Rule::Stuck),
         // 6, 7: the block has a replica
         (
             pinned(Session, PinFacts::Current),
             R::None,
             Replica,
-            Reason::Pinned,
+            Rule::Pinned,
         ),
         (
             pinned(Session, PinFacts::Behind),
             R::Fit,
             Primary,
-            Reason::NotCaughtUp,
+            Rule::NotCaughtUp,
         ),
         (
             pinned(Eventual, PinFacts::Behind),
             R::Fit,
             Replica,
-            Reason::Pinned,
+            Rule::Pinned,
         ),
         // 8, 9, 10: a replica is looked for
-        (session(), R::Fit, Replica, Reason::Distributed),
-        (session(), R::Behind, Primary, Reason::NotCaughtUp),
-        (block(Eventual), R::Behind, Replica, Reason::Distributed),
-        (session(), R::None, Primary, Reason::NoReplica),
-        (block(Eventual), R::None, Primary, Reason::NoReplica),
-        (block(lag), R::Fit, Replica, Reason::Distributed),
-        (block(lag), R::Late, Primary, Reason::Lagging),
-        (session(), R::Late, Primary, Reason::Lagging),
-        (block(Eventual), R::Late, Primary, Reason::Lagging),
-        (block(lag), R::Behind, Primary, Reason::NotCaughtUp),
+        (session(), R::Fit, Replica, Rule::Distributed),
+        (session(), R::Behind, Primary, Rule::NotCaughtUp),
+        (block(Eventual), R::Behind, Replica, Rule::Distributed),
+        (session(), R::None, Primary, Rule::NoReplica),
+        (block(Eventual), R::None, Primary, Rule::NoReplica),
+        (block(lag), R::Fit, Replica, Rule::Distributed),
+        (block(lag), R::Late, Primary, Rule::Lagging),
+        (session(), R::Late, Primary, Rule::Lagging),
+        (block(Eventual), R::Late, Primary, Rule::Lagging),
+        (block(lag), R::Behind, Primary, Rule::NotCaughtUp),
         (
             pinned(lag, PinFacts::Current),
             R::Fit,
             Replica,
-            Reason::Pinned,
+            Rule::Pinned,
         ),
-        (
-            pinned(lag, PinFacts::Late),
-            R::Fit,
-            Primary,
-            Reason::Lagging,
-        ),
+        (pinned(lag, PinFacts::Late), R::Fit, Primary, Rule::Lagging),
         (
             pinned(Session, PinFacts::Gone),
             R::Fit,
             Primary,
-            Reason::NoReplica,
+            Rule::NoReplica,
         ),
         (
             pinned(Eventual, PinFacts::Gone),
             R::Fit,
             Replica,
-            Reason::Distributed,
+            Rule::Distributed,
         ),
     ];
-    for (facts, replicas, target, reason) in table {
-        let expected = Decision { target, reason };
+    for (facts, replicas, target, rule) in table {
+        let expected = Course { target, rule };
         assert_eq!(
             decide(&facts, || replicas),
             expected,

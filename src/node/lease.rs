@@ -29,13 +29,13 @@ pub(crate) enum Tenancy {
 /// Where an answer came from: a node, on a connection opened then.
 pub(crate) struct Origin<'a, C: ReplicatedConnection> {
     pub(crate) node: &'a Arc<Node<C>>,
-    opened: Instant,
+    opened: &'a Instant,
 }
 
 impl<C: ReplicatedConnection> Origin<'_, C> {
     /// Notes that the connection was lost in the middle of a statement.
     pub(crate) fn died(&self) {
-        self.node.died(self.opened);
+        self.node.died(*self.opened);
     }
 }
 
@@ -120,10 +120,10 @@ impl<C: ReplicatedConnection> Lease<C> {
 
     /// Where an answer comes from, and the connection to ask.
     pub(crate) fn split(&mut self) -> (Origin<'_, C>, &mut C) {
-        let inner = self.pooled.as_mut().expect(HELD);
+        let inner: &mut NodeConnection<C> = self.pooled.as_mut().expect(HELD);
         let origin = Origin {
             node: &self.node,
-            opened: inner.opened,
+            opened: &inner.opened,
         };
         let link = inner.link.as_mut();
         (origin, link.expect("only an open connection is lent"))

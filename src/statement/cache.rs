@@ -11,7 +11,7 @@ use diesel::query_builder::{QueryBuilder, QueryFragment, QueryId};
 use diesel::result::QueryResult;
 use parking_lot::RwLock;
 
-use super::{Form, Keeps, Need, Purity, QueryKind, Rules, TransactionEffect};
+use super::{Form, FunctionName, Keeps, Need, Purity, QueryKind, Rules, TransactionEffect};
 
 /// How many refused texts of dynamic queries are remembered; then it begins anew.
 const MAX_TEXTS: usize = 4096;
@@ -122,6 +122,14 @@ impl Statement {
         &self.kind
     }
 
+    /// The function that needs the primary, if it is that.
+    pub(crate) fn function(&self) -> Option<&FunctionName> {
+        match self.kind.need() {
+            Need::Function(name) => Some(name),
+            _ => None,
+        }
+    }
+
     pub(crate) fn was_refused(&self) -> bool {
         self.refused == Verdict::Refused
     }
@@ -219,11 +227,11 @@ impl Statement {
     }
 }
 
-/// What one handle remembers of its queries.
+/// What one handle remembers of its queries, so that a look tells all of one that was met before.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    kinds: ByType<QueryKind>,
-    texts: HashMap<Arc<str>, QueryKind>,
+    queries: ByType<Arc<Statement>>,
+    texts: HashMap<Arc<str>, Arc<Statement>>,
     generation: u64,
     refused: Arc<Refused>,
 }
@@ -236,7 +244,7 @@ impl Known {
         backend: &DB,
         rules: &Rules,
         learned: &Learned,
-    ) -> QueryResult<Statement>
+    ) -> QueryResult<Arc<Statement>>
     where
         DB: Backend,
         DB::QueryBuilder: Default,
@@ -244,8 +252,8 @@ impl Known {
     {
         self.catch_up(learned);
         let id = T::query_id();
-        if let Some(kind) = id.and_then(|id| self.recall(id, learned)) {
-            return Ok(kind);
+        if let Some(known) = id.and_then(|id| self.recall(id, learned)) {
+            return Ok(known);
         }
         let mut builder = DB::QueryBuilder::default();
         query.to_sql(&mut builder, backend)?;
@@ -256,24 +264,26 @@ impl Known {
                 let kind = rules.classify(&sql);
                 let scanned = (kind.clone(), sql.into());
                 learned.scanned.write().insert(id, scanned);
-                self.kinds.insert(id, kind.clone());
-                Ok(self.statement(kind, Identity::Query(id), learned))
+                Ok(self.remember(id, kind, learned))
             }
             _ => Ok(self.dynamic(&sql, rules, learned)),
         }
     }
 
     /// A typed query that this handle has met, or another one.
-    fn recall(&mut self, id: TypeId, learned: &Learned) -> Option<Statement> {
-        let kind = match self.kinds.get(&id) {
-            Some(kind) => kind.clone(),
-            None => {
-                let kind = learned.scanned.read().get(&id)?.0.clone();
-                self.kinds.insert(id, kind.clone());
-                kind
-            }
-        };
-        Some(self.statement(kind, Identity::Query(id), learned))
+    #[inline]
+    fn recall(&mut self, id: TypeId, learned: &Learned) -> Option<Arc<Statement>> {
+        if let Some(known) = self.queries.get(&id) {
+            return Some(Arc::clone(known));
+        }
+        let kind = learned.scanned.read().get(&id)?.0.clone();
+        Some(self.remember(id, kind, learned))
+    }
+
+    fn remember(&mut self, id: TypeId, kind: QueryKind, learned: &Learned) -> Arc<Statement> {
+        let statement = Arc::new(self.statement(kind, Identity::Query(id), learned));
+        self.queries.insert(id, Arc::clone(&statement));
+        statement
     }
 
     /// Says what a text needs.
@@ -282,28 +292,25 @@ impl Known {
         sql: &str,
         rules: &Rules,
         learned: &Learned,
-    ) -> Statement {
+    ) -> Arc<Statement> {
         self.catch_up(learned);
         self.dynamic(sql, rules, learned)
     }
 
-    fn dynamic(&mut self, sql: &str, rules: &Rules, learned: &Learned) -> Statement {
-        let (text, kind) = match self.texts.get_key_value(sql) {
-            Some((text, kind)) => (Arc::clone(text), kind.clone()),
-            None => self.scan(sql, rules),
-        };
-        self.statement(kind, Identity::Text(text), learned)
-    }
-
-    fn scan(&mut self, sql: &str, rules: &Rules) -> (Arc<str>, QueryKind) {
-        let (text, kind) = (Arc::from(sql), rules.classify(sql));
+    fn dynamic(&mut self, sql: &str, rules: &Rules, learned: &Learned) -> Arc<Statement> {
+        if let Some(known) = self.texts.get(sql) {
+            return Arc::clone(known);
+        }
+        let text: Arc<str> = Arc::from(sql);
+        let identity = Identity::Text(Arc::clone(&text));
+        let statement = Arc::new(self.statement(rules.classify(sql), identity, learned));
         if sql.len() <= LONGEST {
             if self.texts.len() >= TEXTS {
                 self.texts.clear();
             }
-            self.texts.insert(Arc::clone(&text), kind.clone());
+            self.texts.insert(text, Arc::clone(&statement));
         }
-        (text, kind)
+        statement
     }
 
     fn statement(&self, kind: QueryKind, identity: Identity, learned: &Learned) -> Statement {
@@ -325,11 +332,16 @@ impl Known {
         }
     }
 
+    /// Forgets all of it when a replica has refused something, which happens once for each such
+    /// statement.
+    #[inline]
     fn catch_up(&mut self, learned: &Learned) {
         let generation = learned.generation.load(Ordering::Acquire);
         if generation != self.generation {
             self.generation = generation;
             self.refused = Arc::clone(&learned.refused.read());
+            self.queries.clear();
+            self.texts.clear();
         }
     }
 }
