@@ -30,11 +30,13 @@ impl<C: ReplicatedConnection> Cluster<C> {
 
     /// Returns the mode set by [`set_mode`](Self::set_mode) or `ROUTED_MODE`.
     pub fn mode(&self) -> ClusterMode {
-        let mode = self.0.mode.load(Ordering::Relaxed);
-        [ClusterMode::PrimaryOnly, ClusterMode::ReadOnly]
-            .into_iter()
-            .find(|candidate| *candidate as u8 == mode)
-            .unwrap_or_default()
+        const PRIMARY_ONLY: u8 = ClusterMode::PrimaryOnly as u8;
+        const READ_ONLY: u8 = ClusterMode::ReadOnly as u8;
+        match self.0.mode.load(Ordering::Relaxed) {
+            PRIMARY_ONLY => ClusterMode::PrimaryOnly,
+            READ_ONLY => ClusterMode::ReadOnly,
+            _ => ClusterMode::Normal,
+        }
     }
 
     /// Probes every node now, and returns what is known then.

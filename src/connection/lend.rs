@@ -124,6 +124,22 @@ impl<C: ReplicatedConnection> Leases<C> {
         self.replicas[0].lease.as_mut()
     }
 
+    /// The node of the replica in use, if that is all there is, and as it should be.
+    #[inline]
+    pub(super) fn only_replica(&self) -> Option<&Node<C>> {
+        let Self {
+            primary: None,
+            primary_lost: false,
+            successor: None,
+            replicas: [slot, Slot { lease: None, .. }],
+        } = self
+        else {
+            return None;
+        };
+        let lease = slot.lease.as_ref().filter(|_| slot.spent == Spent::No)?;
+        (!lease.is_retired()).then(|| &**lease.node())
+    }
+
     /// A handle that holds the primary never waits for a replica: whoever holds that one may be
     /// waiting for the primary.
     pub(super) fn wait(&self) -> Wait {

@@ -19,6 +19,7 @@ mod run;
 mod settle;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod steady;
 #[cfg(all(test, feature = "sqlite"))]
 mod tests;
 mod transaction;
@@ -44,7 +45,7 @@ use self::unit::{Ambient, Unit};
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Affinity, Cluster, ClusterMode, ImplicitContext, Mode, Role};
 use crate::context::Context;
-use crate::decision::{self, Course, Decision, Demand, Facts, Reason, Transaction};
+use crate::decision::{self, Course, Decision, Demand, Facts, Reason, Rule, Transaction};
 use crate::error::RoutedError;
 use crate::node::Tenancy;
 use crate::statement::{Known, Statement};
@@ -295,8 +296,13 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
 
     /// Begins a statement: acts on what the last one has left behind, then decides.
     fn begin_statement(&mut self, statement: &Statement) -> QueryResult<Course> {
-        self.leases.tidy();
         self.patience.renew();
+        if self.is_steady(statement) {
+            let course = Course::replica(Rule::Pinned);
+            debug_assert!(self.decide(statement) == Ok(course) || !self.is_steady(statement));
+            return Ok(course);
+        }
+        self.leases.tidy();
         self.touch();
         match self.unit.in_transaction() {
             true => self.notice_ended_transaction(),

@@ -252,10 +252,10 @@ impl Unit {
         let Some(pin) = self.block().and_then(|block| block.pin.as_ref()) else {
             return PinFacts::None;
         };
+        if self.is_unchanged_since(pin) {
+            return PinFacts::Current;
+        }
         let behind = Context::with_current(|current| match current.or(self.own.as_ref()) {
-            Some(context) if context.is(&pin.context) && Some(context.epoch()) == pin.epoch => {
-                false
-            }
             Some(context) => match context.demand_for(cluster, Instant::now()) {
                 Need::Nothing => false,
                 need => !has(&need),
@@ -266,6 +266,17 @@ impl Unit {
             true => PinFacts::Behind,
             false => PinFacts::Current,
         }
+    }
+
+    /// Tells whether the context is the one in which the replica was chosen, and nothing was written
+    /// in it since.
+    #[inline]
+    pub(super) fn is_unchanged_since(&self, pin: &Pin) -> bool {
+        Context::with_current(|current| {
+            let same =
+                |context: &Context| context.is(&pin.context) && Some(context.epoch()) == pin.epoch;
+            current.or(self.own.as_ref()).is_some_and(same)
+        })
     }
 
     /// Notes the replica that has answered a read of the block.

@@ -135,9 +135,9 @@ impl<C: ReplicatedConnection> Lease<C> {
     }
 
     /// Tells whether the node is used as something else by now.
-    pub(crate) fn is_retired(&mut self) -> bool {
-        let present = self.node.term();
-        self.inner().term != present
+    #[inline]
+    pub(crate) fn is_retired(&self) -> bool {
+        self.pooled.as_ref().expect(HELD).term != self.node.term()
     }
 
     /// Tells whether another connection has to go on in its place, and may: what was set in a session

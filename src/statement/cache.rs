@@ -122,6 +122,11 @@ impl Statement {
         &self.kind
     }
 
+    /// Tells whether it is a read, and no replica has refused it.
+    pub(crate) fn is_read(&self) -> bool {
+        !self.was_refused() && *self.kind.need() == Need::Read
+    }
+
     /// The function that needs the primary, if it is that.
     pub(crate) fn function(&self) -> Option<&FunctionName> {
         match self.kind.need() {
