@@ -11,7 +11,7 @@ use super::position::check_primary;
 use super::run::admission;
 use super::unit::Unit;
 use crate::backend::ReplicatedConnection;
-use crate::cluster::{Cluster, Fallback, NoReplica, Role, Wait, Wanted};
+use crate::cluster::{Cluster, Fallback, NoReplica, Role, Terms, Wait, Wanted};
 use crate::context::Need;
 use crate::decision::{Rule, Transaction};
 use crate::error::RoutedError;
@@ -249,7 +249,23 @@ impl<C: ReplicatedConnection> Borrower<'_, C> {
         Ok(slot.as_mut().expect("was filled above"))
     }
 
+    /// Tells whether the replica in use is one that is wanted.
+    #[inline]
+    fn may_serve(self, lease: &Lease<C>, wanted: Wanted<'_>) -> bool {
+        let node = lease.node();
+        match wanted {
+            Wanted::Only(only) => only == node.place(),
+            Wanted::Fit(Terms { limit, need }) => {
+                let admits = |limit| node.admits(Some(limit), Instant::now());
+                limit.is_none_or(admits)
+                    && (*need == Need::Nothing || self.cluster.has(node.place(), need))
+            }
+            Wanted::Stale(_) => true,
+        }
+    }
+
     /// Borrows a replica into `slot`, unless one is there already that may serve.
+    #[inline]
     pub(super) fn replica<'s>(
         self,
         slot: &'s mut Option<Lease<C>>,
@@ -258,26 +274,29 @@ impl<C: ReplicatedConnection> Borrower<'_, C> {
         wait: Wait,
     ) -> QueryResult<Result<&'s mut Lease<C>, NoReplica>> {
         // a block inside this one may have gone on elsewhere
-        let elsewhere = |lease: &mut Lease<C>| match wanted {
-            Wanted::Only(only) => only != lease.node().place(),
-            Wanted::Fit(terms) => {
-                let admits = |limit| lease.node().admits(limit, Instant::now());
-                let has = || self.cluster.has(lease.node().place(), &terms.need);
-                terms.limit.is_some_and(|limit| !admits(Some(limit)))
-                    || terms.need != Need::Nothing && !has()
-            }
-            Wanted::Stale(_) => false,
-        };
-        drop(slot.take_if(elsewhere));
+        drop(slot.take_if(|lease| !self.may_serve(lease, wanted)));
         if slot.is_none() {
-            let lend = |deadline| self.cluster.lend_replica(wanted, except, wait, deadline);
-            let mut lease = match self.wait_for_replica(lend) {
-                Ok(lease) => lease,
-                Err(none) => return Ok(Err(none)),
-            };
-            self.outfit.put_on(&mut lease)?;
-            *slot = Some(lease);
+            if let Err(none) = self.fill(slot, wanted, except, wait)? {
+                return Ok(Err(none));
+            }
         }
         Ok(Ok(slot.as_mut().expect("was filled above")))
+    }
+
+    fn fill(
+        self,
+        slot: &mut Option<Lease<C>>,
+        wanted: Wanted<'_>,
+        except: Option<usize>,
+        wait: Wait,
+    ) -> QueryResult<Result<(), NoReplica>> {
+        let lend = |deadline| self.cluster.lend_replica(wanted, except, wait, deadline);
+        let mut lease = match self.wait_for_replica(lend) {
+            Ok(lease) => lease,
+            Err(none) => return Ok(Err(none)),
+        };
+        self.outfit.put_on(&mut lease)?;
+        *slot = Some(lease);
+        Ok(Ok(()))
     }
 }

@@ -104,6 +104,7 @@ where
     /// Takes the first step; an error there is an error of the query.
     ///
     /// Where the cursor lies: it is moved only afterwards.
+    #[inline]
     pub(super) fn new(mut loaded: QueryResult<I>) -> QueryResult<Self> {
         let first = match &mut loaded {
             Ok(rest) => rest.next().transpose()?,

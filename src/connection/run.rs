@@ -272,6 +272,7 @@ impl Unit {
     ///
     /// A block that has read from one goes on there alone, so that it sees nothing older; one that
     /// asks for nothing goes on anywhere, and a transaction is where it is.
+    #[inline]
     pub(super) fn wanted(&self, rule: Rule) -> Wanted<'_> {
         match self.pinned() {
             _ if rule == Rule::Stale => Wanted::Stale(self.terms()),
@@ -282,6 +283,7 @@ impl Unit {
         }
     }
 
+    #[inline]
     pub(super) fn goes_on_anywhere(&self) -> bool {
         self.block()
             .is_some_and(|block| block.consistency == Consistency::Eventual)

@@ -282,15 +282,16 @@ impl Unit {
     /// Notes the replica that has answered a read of the block.
     #[inline]
     pub(super) fn pin(&mut self, node: usize) {
-        let seen = self.seen.take();
-        if let Some(block) = self.block_mut().filter(|block| block.is_pinned()) {
-            if let (None, Some((context, epoch))) = (&block.pin, seen) {
-                block.pin = Some(Pin {
-                    node,
-                    context,
-                    epoch,
-                });
-            }
+        let Some((context, epoch)) = self.seen.take() else {
+            return;
+        };
+        let is_free = |block: &&mut Block| block.is_pinned() && block.pin.is_none();
+        if let Some(block) = self.block_mut().filter(is_free) {
+            block.pin = Some(Pin {
+                node,
+                context,
+                epoch,
+            });
         }
     }
 

@@ -22,25 +22,39 @@ const TEXTS: usize = 64;
 /// How long these may be, in bytes: longer ones mostly hold their values, and never come again.
 const LONGEST: usize = 1024;
 
-type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<HashOfType>>;
+type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<Quick>>;
+type ByText<T> = HashMap<Arc<str>, T, BuildHasherDefault<Quick>>;
 
-/// A `TypeId` is a hash already.
+/// A hash for few keys: a `TypeId` is one already, and whoever makes texts collide has a handle
+/// compare no more than `TEXTS` of them.
 #[derive(Default)]
-struct HashOfType(u64);
+struct Quick(u64);
 
-impl Hasher for HashOfType {
+impl Hasher for Quick {
     fn finish(&self) -> u64 {
-        self.0
+        // the map takes the upper bits for one thing and the lower ones for another
+        self.0 ^ self.0 >> 32
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        let mut words = bytes.chunks_exact(8);
+        for word in &mut words {
+            self.mix(word.try_into().map_or(0, u64::from_le_bytes));
+        }
+        for &byte in words.remainder() {
+            self.mix(byte.into());
         }
     }
 
     fn write_u64(&mut self, hash: u64) {
         self.0 = hash;
+    }
+}
+
+impl Quick {
+    /// As FxHash does: <https://docs.rs/rustc-hash>.
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
 }
 
@@ -236,7 +250,7 @@ impl Statement {
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     queries: ByType<Arc<Statement>>,
-    texts: HashMap<Arc<str>, Arc<Statement>>,
+    texts: ByText<Arc<Statement>>,
     generation: u64,
     refused: Arc<Refused>,
 }
