@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Cluster;
 use super::lend::{Terms, Wanted};
 use super::members::Members;
+use super::select::{effective_weight, share_of_slow};
+use super::{Candidate, Cluster};
 use crate::backend::ReplicatedConnection;
 use crate::context::{Has, Need};
 use crate::decision::ReplicaFacts;
-use crate::node::{Era, Known, News, Node, NodeState, Use};
+use crate::node::{Era, Known, Latency, News, Node, NodeState, Use};
 
 impl<C: ReplicatedConnection> Cluster<C> {
     /// Tells whether replicas may be asked, and meet these terms.
@@ -17,7 +18,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
         self.0.attend(Use::Read);
         self.0.hear_primary();
         let (now, era) = (Instant::now(), self.0.era());
-        let members = self.0.members();
+        let members = self.0.members.read();
         let any =
             |test: &dyn Fn(&Known) -> bool| members.replicas.iter().any(|node| test(&node.known()));
         let has = |known: &Known| known.has(&terms.need, era) != Has::NotAll;
@@ -83,13 +84,54 @@ impl<C: ReplicatedConnection> Cluster<C> {
     }
 }
 
+/// A replica that may be asked, with what a strategy goes by, as it was known at one moment.
+pub(super) struct Open<'a, C: ReplicatedConnection> {
+    pub(super) node: &'a Arc<Node<C>>,
+    /// How long its connections were in use lately.
+    pub(super) latency: Option<Duration>,
+    lag: Option<Duration>,
+    load: Option<u32>,
+    /// The part of its weight that it gets as it warms up.
+    factor: f64,
+}
+
+impl<'a, C: ReplicatedConnection> Open<'a, C> {
+    fn new(node: &'a Arc<Node<C>>, known: &Known, now: Instant) -> Self {
+        let numbers = known.numbers.map(|(numbers, _)| numbers);
+        let told = || numbers.and_then(|numbers| numbers.lag);
+        Self {
+            node,
+            latency: known.latency.map(Latency::average),
+            lag: known.health.shown_lag(now).or_else(told),
+            load: numbers.and_then(|numbers| numbers.load),
+            factor: known.health.weight_factor(now),
+        }
+    }
+
+    /// What a strategy is told of it; `fastest` is what the connections to the fastest take, where the
+    /// strategy goes by that.
+    pub(super) fn candidate(
+        &self,
+        fastest: Option<Duration>,
+        max_lag: Option<Duration>,
+    ) -> Candidate<'a> {
+        let speeds = self.latency.zip(fastest);
+        let share = speeds.map_or(1.0, |(own, fastest)| share_of_slow(own, fastest));
+        let configured = self.node.settings().weight;
+        let weight = effective_weight(configured, self.factor * share, self.lag, max_lag);
+        Candidate::new(self.node.name(), weight, self.node.in_flight())
+            .with_load(self.load)
+            .with_lag(self.lag)
+    }
+}
+
 /// The replicas that may be asked.
-pub(super) fn candidates<'a, C: ReplicatedConnection>(
+pub(super) fn open_replicas<'a, C: ReplicatedConnection>(
     members: &'a Members<C>,
     wanted: Wanted<'_>,
     era: Era,
     now: Instant,
-) -> Vec<&'a Arc<Node<C>>> {
+) -> Vec<Open<'a, C>> {
     let has = |known: &Known| match wanted {
         Wanted::Fit(terms) => match known.has(&terms.need, era) {
             Has::All => true,
@@ -99,18 +141,18 @@ pub(super) fn candidates<'a, C: ReplicatedConnection>(
         Wanted::Only(_) => true,
         Wanted::Stale(terms) => known.has(&terms.need, era) == Has::All,
     };
-    let lag = |node: &&Arc<Node<C>>| {
-        let lag = node.known().health.shown_lag(now);
-        lag.unwrap_or(Duration::MAX)
-    };
-    let open = members.replicas.iter().filter(|node| {
+    let open = members.replicas.iter().filter_map(|node| {
         let known = node.known();
-        is_open(&known, wanted, now) && has(&known)
+        let may = is_open(&known, wanted, now) && has(&known);
+        may.then(|| Open::new(node, &known, now))
     });
     match wanted {
         Wanted::Fit(_) => open.collect(),
-        Wanted::Only(place) => open.filter(|node| node.place() == place).collect(),
-        Wanted::Stale(_) => open.min_by_key(lag).into_iter().collect(),
+        Wanted::Only(place) => open.filter(|open| open.node.place() == place).collect(),
+        Wanted::Stale(_) => {
+            let least_late = open.min_by_key(|open| open.lag.unwrap_or(Duration::MAX));
+            least_late.into_iter().collect()
+        }
     }
 }
 

@@ -163,7 +163,7 @@ impl<C: ReplicatedConnection> Inner<C> {
             // it answers, and has no position to compare with
             Some(primary) if primary.position.is_none() => Some(reported),
             Some(_) => None,
-            None if primary.is_some_and(|primary| !primary.known().was_asked()) => None,
+            None if primary.is_some_and(|primary| !primary.was_asked()) => None,
             None => self
                 .is_furthest(members, position, now)
                 .then_some(Evidence::Furthest),

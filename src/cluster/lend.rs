@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::facts::{candidates, is_open};
+use super::facts::{Open, is_open, open_replicas};
 use super::members::Members;
-use super::select::{Strategy, effective_weight, share_of_slow};
-use super::{Candidate, Cluster, Inner, Role};
+use super::select::Strategy;
+use super::{Cluster, Inner, Role};
 use crate::backend::ReplicatedConnection;
 use crate::context::{Has, Need};
 use crate::error::RoutedError;
-use crate::node::{Acquaintance, Denial, DialError, Latency, Lease, Node, NodeState, Permit, Use};
+use crate::node::{Acquaintance, Denial, DialError, Lease, Node, NodeState, Permit, Use};
 use crate::report::ErrorClass;
 
 /// Whether a caller waits for a connection that another one holds, or for a node that is gone.
@@ -139,8 +139,8 @@ impl<C: ReplicatedConnection> Cluster<C> {
         let mut behind = false;
         loop {
             let now = Instant::now();
-            let mut open = candidates(&members, wanted, self.0.era(), now);
-            open.retain(|node| !failed.contains(&node.place()));
+            let mut open = open_replicas(&members, wanted, self.0.era(), now);
+            open.retain(|open| !failed.contains(&open.node.place()));
             if open.is_empty() {
                 return Err(match behind {
                     true => NoReplica::Behind,
@@ -148,7 +148,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
                 });
             }
             let preferred = wanted.preferred();
-            let (node, permit) = match self.pick(&open, preferred, now) {
+            let (node, permit) = match self.pick(&open, preferred) {
                 Pick::Taken(node, permit) => (node, permit),
                 Pick::Refused => {
                     return Err(NoReplica::Unable("the strategy chose none".to_owned()));
@@ -182,28 +182,30 @@ impl<C: ReplicatedConnection> Cluster<C> {
         if lease.role() == Role::Primary {
             return Err(Unfit::Other);
         }
-        let is_open = match lease.acquaintance {
-            // while it was dialled it may have come back
-            Acquaintance::Known => is_open(&lease.node().known(), wanted, Instant::now()),
+        let terms = match wanted {
+            Wanted::Fit(terms) => Some(terms),
+            Wanted::Only(_) | Wanted::Stale(_) => None,
+        };
+        let has = match lease.acquaintance {
+            Acquaintance::Known => {
+                let known = lease.node().known();
+                // while it was dialled it may have come back
+                if !is_open(&known, wanted, Instant::now()) {
+                    return Err(Unfit::Other);
+                }
+                terms.map_or(Has::All, |terms| known.has(&terms.need, self.0.era()))
+            }
             // probes tell when it is not in its own past any more
             Acquaintance::Reborn => {
                 lease.node().alarm();
-                false
+                return Err(Unfit::Other);
             }
-            Acquaintance::Stranger => true,
+            Acquaintance::Stranger => Has::NotKnownToHave,
         };
-        if !is_open {
-            return Err(Unfit::Other);
-        }
-        let terms = match wanted {
-            Wanted::Fit(terms) => terms,
-            Wanted::Only(_) | Wanted::Stale(_) => return Ok(lease),
+        let Some(terms) = terms.filter(|_| has != Has::All) else {
+            return Ok(lease);
         };
         let known = lease.acquaintance == Acquaintance::Known;
-        let has = |lease: &Lease<C>| lease.node().known().has(&terms.need, self.0.era());
-        if known && has(&lease) == Has::All {
-            return Ok(lease);
-        }
         let sent = Instant::now();
         let Ok(report) = lease.run(C::probe) else {
             lease.lose();
@@ -226,68 +228,40 @@ impl<C: ReplicatedConnection> Cluster<C> {
 
     /// Takes a permit of the node that is preferred, or else that the strategy chooses, among those
     /// with a free one.
-    fn pick<'a>(
-        &self,
-        open: &[&'a Arc<Node<C>>],
-        preferred: Option<usize>,
-        now: Instant,
-    ) -> Pick<'a, C> {
-        let preferred = open.iter().find(|node| Some(node.place()) == preferred);
-        if let Some((node, permit)) =
-            preferred.and_then(|node| Some((node, node.permits().try_acquire()?)))
-        {
+    fn pick<'a>(&self, open: &[Open<'a, C>], preferred: Option<usize>) -> Pick<'a, C> {
+        let is_preferred = |open: &&Open<'a, C>| Some(open.node.place()) == preferred;
+        let taken = |open: &Open<'a, C>| Some((open.node, open.node.permits().try_acquire()?));
+        if let Some((node, permit)) = open.iter().find(is_preferred).and_then(taken) {
             return Pick::Taken(node, permit);
         }
-        let mut left = open.to_vec();
+        let mut left: Vec<&Open<'a, C>> = open.iter().collect();
         while !left.is_empty() {
-            let fastest = self.fastest(&left);
-            let candidate = |node: &&'a Arc<Node<C>>| self.candidate(node, fastest, now);
+            let (fastest, max_lag) = (self.fastest(&left), self.settings().max_lag);
+            let candidate = |open: &&Open<'a, C>| open.candidate(fastest, max_lag);
             let candidates: Vec<_> = left.iter().map(candidate).collect();
             let chosen = self.0.selector.select(&candidates);
-            let Some((place, node)) = chosen.and_then(|at| Some((at, *left.get(at)?))) else {
+            let Some((at, node)) = chosen.and_then(|at| Some((at, left.get(at)?.node))) else {
                 return Pick::Refused;
             };
             if let Some(permit) = node.permits().try_acquire() {
                 return Pick::Taken(node, permit);
             }
-            left.remove(place);
+            left.remove(at);
         }
         Pick::Full
     }
 
     /// What the connections to the fastest of these nodes take, where the strategy goes by it.
-    fn fastest(&self, nodes: &[&Arc<Node<C>>]) -> Option<Duration> {
-        let average = |node: &&Arc<Node<C>>| node.known().latency.map(Latency::average);
+    fn fastest(&self, open: &[&Open<'_, C>]) -> Option<Duration> {
         match self.settings().strategy {
-            Strategy::TwoChoices => nodes.iter().filter_map(average).min(),
+            Strategy::TwoChoices => open.iter().filter_map(|open| open.latency).min(),
             _ => None,
         }
     }
 
-    /// What a strategy is told of a replica.
-    fn candidate<'a>(
-        &self,
-        node: &'a Node<C>,
-        fastest: Option<Duration>,
-        now: Instant,
-    ) -> Candidate<'a> {
-        let max_lag = self.settings().max_lag;
-        let known = node.known();
-        let numbers = known.numbers.map(|(numbers, _)| numbers);
-        let told = || numbers.and_then(|numbers| numbers.lag);
-        let lag = known.health.shown_lag(now).or_else(told);
-        let speeds = known.latency.map(Latency::average).zip(fastest);
-        let share = speeds.map_or(1.0, |(own, fastest)| share_of_slow(own, fastest));
-        let factor = known.health.weight_factor(now) * share;
-        let weight = effective_weight(node.settings().weight, factor, lag, max_lag);
-        Candidate::new(node.name(), weight, node.in_flight())
-            .with_load(numbers.and_then(|numbers| numbers.load))
-            .with_lag(lag)
-    }
-
     /// Waits until one of these nodes has a connection free; which one serves is asked anew then.
-    fn one_frees(&self, nodes: &[&Arc<Node<C>>], deadline: Instant) -> bool {
-        let free = || nodes.iter().any(|node| node.permits().any_free());
+    fn one_frees(&self, open: &[Open<'_, C>], deadline: Instant) -> bool {
+        let free = || open.iter().any(|open| open.node.permits().any_free());
         let bell = &self.0.common.bell;
         bell.wait_for(deadline, || free().then_some(())).is_some()
     }

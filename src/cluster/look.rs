@@ -65,12 +65,11 @@ impl<C: ReplicatedConnection> Inner<C> {
     /// none of them is known to be fresh, and a primary that is all silence would be asked.
     pub(super) fn hear_primary(&self) {
         let settled = || {
-            let now = Instant::now();
-            let members = self.members();
-            let heard = |primary: &Arc<Node<C>>| primary.known().was_asked();
+            let members = self.members.read();
+            let heard = |primary: &Arc<Node<C>>| primary.was_asked();
             let waits = |node: &Arc<Node<C>>| {
                 let known = node.known();
-                known.report.is_some() && known.health.state(now) == NodeState::Unknown
+                known.report.is_some() && known.health.state(Instant::now()) == NodeState::Unknown
             };
             members.primary().is_none_or(heard) || !members.replicas.iter().any(waits)
         };

@@ -79,7 +79,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
     /// ```
     pub fn ready(&self) -> Result<(), RoutedError> {
         self.0.wake();
-        let unknown = |node: &Arc<Node<C>>| !node.known().was_asked();
+        let unknown = |node: &Arc<Node<C>>| !node.was_asked();
         if !self.0.is_monitored() || self.members().primary().is_some_and(unknown) {
             self.check();
         }

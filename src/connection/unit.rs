@@ -102,7 +102,7 @@ impl Ambient {
 }
 
 /// What a replica must be as long as nothing was looked up.
-static ANY: Terms = Terms {
+const ANY: Terms = Terms {
     limit: None,
     need: Need::Nothing,
 };
@@ -185,9 +185,10 @@ impl Unit {
         cluster: &Place,
         era: Era,
     ) -> Option<(Context, Option<Position>)> {
-        let now = Instant::now();
         Context::with_current(|current| {
-            let context = current.or(self.own.as_ref())?;
+            let marked = |context: &&Context| !context.is_blank();
+            let context = current.or(self.own.as_ref()).filter(marked)?;
+            let now = Instant::now();
             let position = context.need_for(cluster, now).unproven(era);
             let is_unproven = position.is_some() || context.wrote_elsewhere(cluster, now);
             is_unproven.then(|| (context.clone(), position))
@@ -200,29 +201,27 @@ impl Unit {
     pub(super) fn look(&mut self, cluster: &Place) {
         let context = self.context();
         let epoch = context.epoch();
-        let now = Instant::now();
+        let (limit, now) = (self.limit(), Instant::now);
         let need = match self.affinity() {
-            Affinity::Block => context.demand_for(cluster, now),
-            Affinity::Query => context.need_for(cluster, now),
+            _ if context.is_blank() => Need::Nothing,
+            Affinity::Block => context.demand_for(cluster, now()),
+            Affinity::Query => context.need_for(cluster, now()),
         };
+        let missed_nothing = need == Need::Nothing;
         let asks_for_nothing = self.goes_on_anywhere();
-        self.seen = Some((
-            context,
-            (!asks_for_nothing || need == Need::Nothing).then_some(epoch),
-        ));
-        self.terms = Some(Box::new(Terms {
-            limit: self.limit(),
-            need: match asks_for_nothing {
-                true => Need::Nothing,
-                false => need,
-            },
-        }));
+        self.terms = match (limit, missed_nothing || asks_for_nothing) {
+            (None, true) => None,
+            (_, true) => Some(Box::new(Terms { limit, ..ANY })),
+            (_, false) => Some(Box::new(Terms { limit, need })),
+        };
+        let keeps_epoch = missed_nothing || !asks_for_nothing;
+        self.seen = Some((context, keeps_epoch.then_some(epoch)));
     }
 
     /// What a replica must be to serve the block, as last looked up.
     #[inline]
     pub(super) fn terms(&self) -> &Terms {
-        self.terms.as_deref().unwrap_or(&ANY)
+        self.terms.as_deref().unwrap_or(const { &ANY })
     }
 
     /// The place of the replica that the block reads from.

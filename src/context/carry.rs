@@ -95,7 +95,7 @@ impl Context {
 
     fn written(&self, wall: UnixMillis) -> Vec<Written> {
         let now = Instant::now();
-        let copy = |marks: &Marks| {
+        let copy = |marks: &Box<Marks>| {
             let seen = marks.seen.clone().filter(|seen| now < seen.until);
             (marks.stickiness.clone(), seen, marks.place.clone())
         };
@@ -184,6 +184,8 @@ impl Context {
         }
         let (wall, now) = (wall(), Instant::now());
         let mut resumed = self.0.resumed.lock();
+        // before there is nothing to take up any more: in between the context would seem blank
+        self.0.is_marked.store(true, Ordering::Release);
         let (stickiness, seen) = resumed.marks_of(place.tag, place.sticky_for, wall, now);
         self.0
             .has_resumed
@@ -192,7 +194,7 @@ impl Context {
             seen,
             ..Marks::new(stickiness, place)
         };
-        all.insert(place.id, marks);
+        all.insert(place.id, Box::new(marks));
     }
 }
 

@@ -98,8 +98,10 @@ struct Inner {
     epoch: AtomicU64,
     /// Something was read that the requests which follow are to see.
     has_viewed: AtomicBool,
+    /// There are marks: most contexts never have any, and are asked without a lock.
+    is_marked: AtomicBool,
     /// Protects the marks of all clusters; held for a few instructions, never over I/O.
-    marks: Mutex<BTreeMap<ClusterId, Marks>>,
+    marks: Mutex<BTreeMap<ClusterId, Box<Marks>>>,
 }
 
 // no user code runs under the lock, so that a panic finds nothing half done
@@ -231,7 +233,7 @@ impl Context {
     /// ```
     pub fn is_sticky(&self) -> bool {
         let now = Instant::now();
-        let sticky = |marks: &Marks| marks.stickiness.is_sticky(now);
+        let sticky = |marks: &Box<Marks>| marks.stickiness.is_sticky(now);
         self.0.marks.lock().values().any(sticky) || self.0.resumed.lock().is_sticky(wall())
     }
 
@@ -290,15 +292,27 @@ impl Context {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    fn change<R>(&self, place: &Place, change: impl FnOnce(&mut Stickiness) -> R) -> R {
+    /// Tells whether nothing was written or read here, nor by the requests before.
+    pub(crate) fn is_blank(&self) -> bool {
+        let noted = [&self.0.is_marked, &self.0.has_resumed];
+        !noted.iter().any(|noted| noted.load(Ordering::Acquire))
+    }
+
+    /// Looks at the marks of a cluster, or makes them.
+    fn with_marks<R>(&self, place: &Place, f: impl FnOnce(&mut Marks) -> R) -> R {
         self.take_up(place);
         let mut all = self.0.marks.lock();
-        let marks = all
-            .entry(place.id)
-            .or_insert_with(|| Marks::new(Stickiness::default(), place));
-        let result = change(&mut marks.stickiness);
-        self.0.epoch.fetch_add(1, Ordering::Release);
-        result
+        self.0.is_marked.store(true, Ordering::Release);
+        let new = || Box::new(Marks::new(Stickiness::default(), place));
+        f(all.entry(place.id).or_insert_with(new))
+    }
+
+    fn change<R>(&self, place: &Place, change: impl FnOnce(&mut Stickiness) -> R) -> R {
+        self.with_marks(place, |marks| {
+            let result = change(&mut marks.stickiness);
+            self.0.epoch.fetch_add(1, Ordering::Release);
+            result
+        })
     }
 
     fn absorb(&self, inner: &Self) {
@@ -307,7 +321,7 @@ impl Context {
         }
         let now = Instant::now();
         // copied first: never two of these locks at once
-        let copy = |marks: &Marks| {
+        let copy = |marks: &Box<Marks>| {
             let sticky = marks.stickiness.is_sticky(now);
             let stickiness = sticky.then(|| marks.stickiness.clone());
             (stickiness, marks.seen.clone(), marks.place.clone())

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::stickiness::{Ended, Has, Need};
-use super::{Context, Marks, Place, Stickiness};
+use super::{Context, Place};
 use crate::position::{Coverage, Position};
 use crate::report::ServerTag;
 
@@ -92,13 +92,9 @@ impl Context {
 
     /// Notes what was read last.
     pub(crate) fn saw(&self, place: &Place, seen: Seen) {
-        self.take_up(place);
         if seen.floor.is_some() {
             self.0.has_viewed.store(true, Ordering::Release);
         }
-        let mut all = self.0.marks.lock();
-        all.entry(place.id)
-            .or_insert_with(|| Marks::new(Stickiness::default(), place))
-            .seen = Some(seen);
+        self.with_marks(place, |marks| marks.seen = Some(seen));
     }
 }

@@ -168,11 +168,6 @@ impl Known {
         self.asked.is_some_and(|sent| sent >= then)
     }
 
-    /// Tells whether the server was ever asked how it is, with whatever result.
-    pub(crate) fn was_asked(&self) -> bool {
-        self.asked.is_some()
-    }
-
     /// Tells whether statements should not go on there.
     pub(super) fn is_gone(&self) -> bool {
         matches!(

@@ -102,6 +102,8 @@ pub(crate) struct Node<C: ReplicatedConnection> {
     known: Mutex<Known>,
     /// As `known` had it last: read for each statement of a block.
     gone: AtomicBool,
+    /// It was asked how it is, as `known` has it: read for each block.
+    was_asked: AtomicBool,
     events: Events,
     news: Sender<News>,
     reads: AtomicU64,
@@ -139,6 +141,7 @@ impl<C: ReplicatedConnection> Node<C> {
             timing,
             dialer,
             gone: AtomicBool::new(false),
+            was_asked: AtomicBool::new(false),
             events: common.events.clone(),
             news: common.news.clone(),
             reads: AtomicU64::new(0),
@@ -197,6 +200,11 @@ impl<C: ReplicatedConnection> Node<C> {
     /// Tells, without a lock, whether a statement should rather not go on here.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
+    }
+
+    /// Tells, without a lock, whether the server was ever asked how it is, with whatever result.
+    pub(crate) fn was_asked(&self) -> bool {
+        self.was_asked.load(Ordering::Acquire)
     }
 
     /// Tells whether a caller may dial the server.
@@ -298,6 +306,7 @@ impl<C: ReplicatedConnection> Node<C> {
     /// Takes in what the server said when it was asked at `sent`.
     pub(crate) fn heard(&self, sent: Instant, report: Report, numbers: Option<Numbers>) {
         let missing = self.known.lock().heard(sent, report, numbers);
+        self.was_asked.store(true, Ordering::Release);
         if let Some(grant) = missing {
             self.events.missing_grant(self.name(), grant);
         }
@@ -315,6 +324,7 @@ impl<C: ReplicatedConnection> Node<C> {
         self.note(Event::ProbeFailed(error.failure()), now);
         // whoever sees that it was asked also sees what that made of it
         self.known.lock().asked = Some(sent);
+        self.was_asked.store(true, Ordering::Release);
     }
 
     /// Takes in what happened, and tells of what it changed.
