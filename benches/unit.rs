@@ -1,8 +1,10 @@
 //! A unit of work: get a connection, run one statement, give the connection back.
 //!
-//! `cargo bench --bench unit --all-features` prints the table of docs/performance.md. A pool of Diesel
-//! with its defaults, which pings at each checkout; the same without the ping; and a routed pool, whose
-//! reads go to a replica. All are on this machine, over TCP.
+//! `cargo bench --bench unit --all-features` prints the tables of docs/performance.md. A pool of Diesel
+//! with its defaults, which pings at each checkout; the same without the ping; and routed pools, whose
+//! reads go to one replica or to two. All are on this machine, over TCP, and share its cores: so there
+//! are also pools without ping for two replicas which are taken in turn, to show what it costs here
+//! that two servers answer where one did.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -20,7 +22,12 @@ const TIME: Duration = Duration::from_millis(250);
 
 const PLAIN: &str = "default pool";
 const UNTESTED: &str = "without ping";
-const ROUTED: &str = "routed";
+const IN_TURN: &str = "two replicas in turn, without ping";
+const ROUTED: &str = "routed, 1 replica";
+const ROUTED_TO_TWO: &str = "routed, 2 replicas";
+
+/// As large as there are threads at most: also a single replica lends to all of them.
+const POOL_SIZE: u32 = 12;
 
 #[derive(Debug, Clone, Copy)]
 enum Work {
@@ -58,7 +65,7 @@ impl Worker {
     }
 }
 
-/// The three pools of one database, and how each does a unit of work.
+/// The pools of one database, and how each does a unit of work.
 macro_rules! pools {
     ($name:ident, $Conn:ty) => {
         mod $name {
@@ -69,33 +76,60 @@ macro_rules! pools {
 
             use super::account::account;
             use super::support::Cluster;
-            use super::{Work, Worker};
+            use super::{POOL_SIZE, Work, Worker};
+
+            type Plain = Pool<ConnectionManager<$Conn>>;
 
             type Backend = <$Conn as Connection>::Backend;
 
             pub struct Pools {
-                pub plain: Pool<ConnectionManager<$Conn>>,
-                pub untested: Pool<ConnectionManager<$Conn>>,
+                pub plain: Plain,
+                pub untested: Plain,
+                pub replicas: [Plain; 2],
                 pub routed: RoutedPool<$Conn>,
+                pub routed_to_two: RoutedPool<$Conn>,
             }
 
             impl Pools {
                 pub fn new(cluster: &Cluster) -> Self {
-                    let manager = || ConnectionManager::new(cluster.url(0));
-                    let untested = Pool::builder().test_on_check_out(false);
-                    let config = ClusterConfig::new(cluster.url(0))
-                        .replica(cluster.url(1))
-                        .replica(cluster.url(2));
-                    let routed = RoutedConnectionManager::connect(config).expect("a node answers");
+                    let manager = |node| ConnectionManager::new(cluster.url(node));
+                    let untested = |node| {
+                        let pool = Pool::builder().test_on_check_out(false);
+                        pool.build(manager(node)).expect("the server answers")
+                    };
                     Pools {
-                        plain: Pool::new(manager()).expect("the server answers"),
-                        untested: untested.build(manager()).expect("the server answers"),
-                        routed: RoutedPool::new(routed).expect("handles dial nothing"),
+                        plain: Pool::new(manager(0)).expect("the server answers"),
+                        untested: untested(0),
+                        replicas: [untested(1), untested(2)],
+                        routed: routed_pool(cluster, &[1]),
+                        routed_to_two: routed_pool(cluster, &[1, 2]),
                     }
                 }
             }
 
-            pub fn plain(pool: &Pool<ConnectionManager<$Conn>>, worker: &mut Worker, work: Work) {
+            fn routed_pool(cluster: &Cluster, replicas: &[usize]) -> RoutedPool<$Conn> {
+                let primary = ClusterConfig::new(cluster.url(0)).pool_size(POOL_SIZE);
+                let config = replicas
+                    .iter()
+                    .fold(primary, |config, node| config.replica(cluster.url(*node)));
+                let manager = RoutedConnectionManager::connect(config).expect("a node answers");
+                RoutedPool::new(manager).expect("handles dial nothing")
+            }
+
+            pub fn in_turn(pools: &Pools, worker: &mut Worker, work: Work) {
+                match worker.next(work) {
+                    Some(id) => {
+                        let replica = &pools.replicas[worker.done as usize % 2];
+                        read(&mut *replica.get().expect("a connection is free"), id);
+                    }
+                    None => {
+                        let mut conn = pools.untested.get().expect("a connection is free");
+                        write(&mut *conn, worker.row);
+                    }
+                }
+            }
+
+            pub fn plain(pool: &Plain, worker: &mut Worker, work: Work) {
                 let mut conn = pool.get().expect("a connection is free");
                 match worker.next(work) {
                     Some(id) => read(&mut *conn, id),
@@ -134,29 +168,35 @@ pools!(postgres, diesel::PgConnection);
 pools!(mariadb, diesel::MysqlConnection);
 
 macro_rules! rows {
-    ($database:ident, $cluster:expr, $table:expr) => {{
+    ($database:ident, $cluster:expr, $rates:expr, $times:expr) => {{
         let pools = $database::Pools::new($cluster);
         for work in [Work::Read, Work::Write, Work::Mixed] {
             for threads in [1, 8] {
-                let rate = |unit: &(dyn Fn(&mut Worker) + Sync)| {
+                let pool = |unit: fn(&$database::Pools, &mut Worker, Work)| {
+                    let unit = |worker: &mut Worker| unit(&pools, worker, work);
                     throughput(&mut Worker::team(threads), TIME, unit)
                 };
                 let rounds = Rounds::measure(
                     ROUNDS,
                     &mut [
                         (PLAIN, &mut || {
-                            rate(&|w| $database::plain(&pools.plain, w, work))
+                            pool(|pools, w, work| $database::plain(&pools.plain, w, work))
                         }),
                         (UNTESTED, &mut || {
-                            rate(&|w| $database::plain(&pools.untested, w, work))
+                            pool(|pools, w, work| $database::plain(&pools.untested, w, work))
                         }),
+                        (IN_TURN, &mut || pool($database::in_turn)),
                         (ROUTED, &mut || {
-                            rate(&|w| $database::routed(&pools.routed, w, work))
+                            pool(|pools, w, work| $database::routed(&pools.routed, w, work))
+                        }),
+                        (ROUTED_TO_TWO, &mut || {
+                            pool(|pools, w, work| $database::routed(&pools.routed_to_two, w, work))
                         }),
                     ],
                 );
                 let unit = format!("{}, {work:?}, {threads}", stringify!($database)).to_lowercase();
-                $table.row(row(&unit, &rounds));
+                $rates.row(rates_of(&unit, &rounds));
+                $times.row(times_of(&unit, &rounds));
             }
         }
     }};
@@ -164,20 +204,21 @@ macro_rules! rows {
 
 fn main() {
     println!("{}", machine::line());
-    let mut table = Table::new([
-        "database, work, threads",
-        "default pool, units/s",
-        "without ping",
-        "routed",
-        "time: routed / default",
-        "routed / without ping",
+    const UNIT: &str = "database, work, threads";
+    let mut rates = Table::new([&[UNIT], &CONTENDERS[..]].concat());
+    let mut times = Table::new(vec![
+        UNIT,
+        "1 replica / default pool",
+        "2 replicas / default pool",
+        "1 replica / without ping",
+        "2 replicas / two in turn, without ping",
     ]);
     let postgres = start(Cluster::postgres(2), account::POSTGRES);
-    rows!(postgres, &postgres, table);
+    rows!(postgres, &postgres, rates, times);
     drop(postgres);
     let mariadb = start(Cluster::mariadb(2), account::MARIADB);
-    rows!(mariadb, &mariadb, table);
-    println!("\n{table}");
+    rows!(mariadb, &mariadb, rates, times);
+    println!("\nunits a second:\n\n{rates}\ntime of a unit, routed / plain:\n\n{times}");
 }
 
 fn start(cluster: Cluster, fill: &str) -> Cluster {
@@ -187,15 +228,23 @@ fn start(cluster: Cluster, fill: &str) -> Cluster {
     cluster
 }
 
+const CONTENDERS: [&str; 5] = [PLAIN, UNTESTED, IN_TURN, ROUTED, ROUTED_TO_TWO];
+
+fn rates_of(unit: &str, rounds: &Rounds) -> Vec<String> {
+    let rate = |name: &&str| format!("{:.0}", rounds.median(name));
+    let rates = CONTENDERS.iter().map(rate);
+    std::iter::once(unit.to_owned()).chain(rates).collect()
+}
+
 /// The time of a unit is the inverse of its rate: so the ratio of times is the inverse one.
-fn row(unit: &str, rounds: &Rounds) -> [String; 6] {
-    let rate = |name| format!("{:.0}", rounds.median(name));
-    [
-        unit.to_owned(),
-        rate(PLAIN),
-        rate(UNTESTED),
-        rate(ROUTED),
-        format!("{:.2}", rounds.ratio(PLAIN, ROUTED)),
-        format!("{:.2}", rounds.ratio(UNTESTED, ROUTED)),
-    ]
+fn times_of(unit: &str, rounds: &Rounds) -> Vec<String> {
+    let ratio = |(plain, routed)| format!("{:.2}", rounds.ratio(plain, routed));
+    let pairs = [
+        (PLAIN, ROUTED),
+        (PLAIN, ROUTED_TO_TWO),
+        (UNTESTED, ROUTED),
+        (IN_TURN, ROUTED_TO_TWO),
+    ];
+    let times = pairs.into_iter().map(ratio);
+    std::iter::once(unit.to_owned()).chain(times).collect()
 }

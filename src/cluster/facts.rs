@@ -21,7 +21,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
         let members = self.0.members.read();
         let any =
             |test: &dyn Fn(&Known) -> bool| members.replicas.iter().any(|node| test(&node.known()));
-        let has = |known: &Known| known.has(&terms.need, era) != Has::NotAll;
+        let has = |known: &Known| known.has(&terms.need, era, now) != Has::NotAll;
         let admits = |known: &Known| known.health.admits(terms.limit, now);
         if any(&|known| admits(known) && has(known)) {
             ReplicaFacts::Fit
@@ -42,17 +42,17 @@ impl<C: ReplicatedConnection> Cluster<C> {
         let (now, era) = (Instant::now(), self.0.era());
         self.members().replicas.iter().any(|node| {
             let known = node.known();
-            is_late(&known, now) && known.has(need, era) == Has::All
+            is_late(&known, now) && known.has(need, era, now) == Has::All
         })
     }
 
     /// Tells whether a replica misses nothing that is needed.
     pub(crate) fn has(&self, place: usize, need: &Need) -> bool {
-        let era = self.0.era();
+        let (now, era) = (Instant::now(), self.0.era());
         let members = self.members();
         members
             .find(place)
-            .is_some_and(|node| node.known().has(need, era) == Has::All)
+            .is_some_and(|node| node.known().has(need, era, now) == Has::All)
     }
 
     /// Has the nodes asked now, because a read waits for a replica.
@@ -133,13 +133,13 @@ pub(super) fn open_replicas<'a, C: ReplicatedConnection>(
     now: Instant,
 ) -> Vec<Open<'a, C>> {
     let has = |known: &Known| match wanted {
-        Wanted::Fit(terms) => match known.has(&terms.need, era) {
+        Wanted::Fit(terms) => match known.has(&terms.need, era, now) {
             Has::All => true,
             Has::NotKnownToHave => known.is_worth_asking(now),
             Has::NotAll => false,
         },
         Wanted::Only(_) => true,
-        Wanted::Stale(terms) => known.has(&terms.need, era) == Has::All,
+        Wanted::Stale(terms) => known.has(&terms.need, era, now) == Has::All,
     };
     let open = members.replicas.iter().filter_map(|node| {
         let known = node.known();

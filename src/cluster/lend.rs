@@ -188,12 +188,14 @@ impl<C: ReplicatedConnection> Cluster<C> {
         };
         let has = match lease.acquaintance {
             Acquaintance::Known => {
+                let now = lease.inner().used;
                 let known = lease.node().known();
                 // while it was dialled it may have come back
-                if !is_open(&known, wanted, Instant::now()) {
+                if !is_open(&known, wanted, now) {
                     return Err(Unfit::Other);
                 }
-                terms.map_or(Has::All, |terms| known.has(&terms.need, self.0.era()))
+                let era = self.0.era();
+                terms.map_or(Has::All, |terms| known.has(&terms.need, era, now))
             }
             // probes tell when it is not in its own past any more
             Acquaintance::Reborn => {

@@ -24,11 +24,11 @@ impl<C: ReplicatedConnection> fmt::Debug for Inner<C> {
 
 impl<C: ReplicatedConnection> Replicas for Inner<C> {
     fn all_have(&self, need: &Need) -> bool {
-        let era = self.era();
+        let (now, era) = (Instant::now(), self.era());
         self.members().replicas.iter().all(|node| {
             let known = node.known();
             let drained = known.health.last_state() == NodeState::Drained;
-            drained || !known.is_shared && known.has(need, era) == Has::All
+            drained || !known.is_shared && known.has(need, era, now) == Has::All
         })
     }
 }

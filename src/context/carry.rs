@@ -95,11 +95,17 @@ impl Context {
 
     fn written(&self, wall: UnixMillis) -> Vec<Written> {
         let now = Instant::now();
-        let copy = |marks: &Box<Marks>| {
+        let copy = |marks: &Marks| {
             let seen = marks.seen.clone().filter(|seen| now < seen.until);
             (marks.stickiness.clone(), seen, marks.place.clone())
         };
-        let all: Vec<_> = self.0.marks.lock().values().map(copy).collect();
+        let all: Vec<_> = self
+            .0
+            .marks
+            .lock()
+            .values()
+            .map(|marks| copy(marks))
+            .collect();
         let mut written = self.0.resumed.lock().written().to_vec();
         for (stickiness, seen, place) in all {
             let replicas = place.replicas.upgrade();

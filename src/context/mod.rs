@@ -233,8 +233,9 @@ impl Context {
     /// ```
     pub fn is_sticky(&self) -> bool {
         let now = Instant::now();
-        let sticky = |marks: &Box<Marks>| marks.stickiness.is_sticky(now);
-        self.0.marks.lock().values().any(sticky) || self.0.resumed.lock().is_sticky(wall())
+        let sticky = |marks: &Marks| marks.stickiness.is_sticky(now);
+        let all = self.0.marks.lock();
+        all.values().any(|marks| sticky(marks)) || self.0.resumed.lock().is_sticky(wall())
     }
 
     /// Tells what a replica of the cluster must have to miss nothing that was written here.
@@ -321,12 +322,18 @@ impl Context {
         }
         let now = Instant::now();
         // copied first: never two of these locks at once
-        let copy = |marks: &Box<Marks>| {
+        let copy = |marks: &Marks| {
             let sticky = marks.stickiness.is_sticky(now);
             let stickiness = sticky.then(|| marks.stickiness.clone());
             (stickiness, marks.seen.clone(), marks.place.clone())
         };
-        let taken: Vec<_> = inner.0.marks.lock().values().map(copy).collect();
+        let taken: Vec<_> = inner
+            .0
+            .marks
+            .lock()
+            .values()
+            .map(|marks| copy(marks))
+            .collect();
         for (stickiness, seen, place) in taken {
             if let Some(seen) = seen {
                 self.saw(&place, seen);

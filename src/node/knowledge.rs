@@ -115,7 +115,7 @@ impl Known {
 
     /// Tells whether a replica misses nothing of what a context needs, in this era of the primary's
     /// history.
-    pub(crate) fn has(&self, need: &Need, era: Era) -> Has {
+    pub(crate) fn has(&self, need: &Need, era: Era, now: Instant) -> Has {
         if *need == Need::Nothing {
             return Has::All;
         }
@@ -126,7 +126,7 @@ impl Known {
         };
         need.met_by(
             who,
-            Instant::now(),
+            now,
             |ended| match ended.era == era {
                 true => self.health.includes(ended.at),
                 false => None,
