@@ -1,4 +1,5 @@
 //! The words that steer the scanner. Everything else is a [`Keyword::Plain`] name.
+use super::spelling::Spelling;
 
 macro_rules! keywords {
     ($($keyword:ident: $($text:literal)|+,)*) => {
@@ -9,7 +10,8 @@ macro_rules! keywords {
             $($keyword,)*
         }
 
-        const WORDS: &[(&str, Keyword)] = &[$($(($text, Keyword::$keyword),)+)*];
+        static WORDS: &[(Spelling, Keyword)] =
+            &[$($((Spelling::of($text.as_bytes()), Keyword::$keyword),)+)*];
     };
 }
 
@@ -111,12 +113,12 @@ keywords! {
 
 const SLOTS: usize = 1024;
 
-/// Where each keyword stands in [`WORDS`], counted from one, at its hash or behind it.
+/// Where each keyword stands in [`WORDS`], counted from one, at its slot or behind it.
 static TABLE: [u8; SLOTS] = {
     let mut table = [0; SLOTS];
     let mut word = 0;
     while word < WORDS.len() {
-        let mut slot = hash(WORDS[word].0.as_bytes());
+        let mut slot = WORDS[word].0.slot(SLOTS);
         while table[slot] != 0 {
             slot = (slot + 1) % SLOTS;
         }
@@ -126,21 +128,16 @@ static TABLE: [u8; SLOTS] = {
     table
 };
 
-/// Looks at few letters, and not at their case: it is computed for every word.
-const fn hash(word: &[u8]) -> usize {
-    let [first, middle, last] = [word[0], word[word.len() / 2], word[word.len() - 1]];
-    let letters =
-        (first | 0x20) as usize * 7 + (middle | 0x20) as usize * 67 + (last | 0x20) as usize * 331;
-    (letters + word.len() * 149) % SLOTS
-}
-
 impl Keyword {
+    /// Of a word without quotes.
+    #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
-        let mut slot = hash(word);
+        let word = Spelling::of(word);
+        let mut slot = word.slot(SLOTS);
         while let Some(index) = usize::from(TABLE[slot]).checked_sub(1) {
-            let (text, keyword) = WORDS[index];
-            if text.as_bytes().eq_ignore_ascii_case(word) {
-                return keyword;
+            let (spelling, keyword) = &WORDS[index];
+            if *spelling == word {
+                return *keyword;
             }
             slot = (slot + 1) % SLOTS;
         }

@@ -27,6 +27,7 @@ mod quotes;
 mod rules;
 mod scan;
 mod single;
+mod spelling;
 
 pub(crate) use cache::{Known, Learned, Statement};
 pub use kind::{

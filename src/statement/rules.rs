@@ -144,7 +144,12 @@ impl Names {
         self.0.sort();
     }
 
+    #[inline]
     fn find(&self, schema: Option<Identifier>, name: Identifier) -> Option<&Arc<str>> {
+        // the usual case, told without a search
+        if self.0.is_empty() {
+            return None;
+        }
         let first = self
             .0
             .partition_point(|entry| compare(&entry.name, name.text) == Ordering::Less);
