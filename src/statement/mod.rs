@@ -26,6 +26,7 @@ mod lexer;
 mod quotes;
 mod rules;
 mod scan;
+mod seek;
 mod single;
 mod spelling;
 

@@ -42,7 +42,7 @@ impl<'a> Scanner<'a> {
         loop {
             let token = self.lexer.next();
             let keyword = match token {
-                Token::Word => self.single.keyword(self.lexer.text()),
+                Token::Word => self.single.keyword(self.lexer.text),
                 _ => Keyword::Plain,
             };
             self.single.expect(token, keyword, &self.lexer);
@@ -71,7 +71,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn word(&mut self, keyword: Keyword) -> Before {
-        let text = self.lexer.text();
+        let text = self.lexer.text;
         let single = &mut self.single;
         single.name(text, Quoting::Bare);
         if single.head != Head::Settled {
@@ -84,7 +84,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn quoted(&mut self) -> Before {
-        self.single.name(self.lexer.text(), Quoting::Quoted);
+        self.single.name(self.lexer.text, Quoting::Quoted);
         if self.single.head == Head::Explain {
             self.single.explain(Keyword::Plain);
         }
@@ -128,7 +128,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn variable(&mut self, scope: Scope) -> Before {
-        let name = self.lexer.text();
+        let name = self.lexer.text;
         let dot = name.iter().rposition(|&byte| byte == b'.');
         let (variable_of, last) =
             dot.map_or((&[][..], name), |dot| (&name[..dot], &name[dot + 1..]));

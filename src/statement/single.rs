@@ -177,7 +177,7 @@ impl<'a> Single<'a> {
             Before::Word(word) if word.announces() => self.expect_behind(word, token, keyword),
             Before::Word(_) => {}
             _ if self.head == Head::Settled => {}
-            _ => self.expect_in_head(token, keyword, lexer.text()),
+            _ => self.expect_in_head(token, keyword, lexer.text),
         }
     }
 
