@@ -18,6 +18,7 @@
 mod cache;
 mod calls;
 mod class;
+mod depths;
 mod functions;
 mod head;
 mod keyword;
