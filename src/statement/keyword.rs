@@ -78,6 +78,7 @@ keywords! {
     CalcFoundRows: "sql_calc_found_rows",
     Case: "case",
     Chain: "chain",
+    Clause: "and" | "from" | "or" | "where",
     Constraints: "constraints",
     Default: "default",
     Distinct: "distinct",
@@ -156,6 +157,12 @@ impl Keyword {
         matches!(self, Select | Values | Table)
     }
 
+    /// Whether a parenthesis behind it holds no arguments in any dialect: most parentheses stand behind these.
+    pub(super) fn is_never_called(self) -> bool {
+        use Keyword::*;
+        matches!(self, Clause | In | On | Values)
+    }
+
     /// Whether it matters what comes next.
     pub(super) fn announces(self) -> bool {
         matches!(self, Self::Into | Self::End) || self.changes_rows()
@@ -167,4 +174,28 @@ pub(super) fn is_any(word: &[u8], words: &[&str]) -> bool {
     words
         .iter()
         .any(|other| word.eq_ignore_ascii_case(other.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Dialect;
+    use super::super::functions::{Function, built_in};
+    use super::super::rules::{Identifier, Quoting};
+    use super::*;
+
+    #[test]
+    fn words_that_are_never_called_are_so_by_the_lists_of_each_dialect() {
+        let words = ["and", "from", "in", "on", "or", "values", "where"];
+        for word in words.map(str::as_bytes) {
+            assert!(Keyword::of(word).is_never_called());
+            let name = Identifier {
+                text: word,
+                quoting: Quoting::Bare,
+            };
+            for dialect in [Dialect::Postgres, Dialect::Mysql, Dialect::Sqlite] {
+                let function = built_in(dialect, None, name);
+                assert!(matches!(function, Function::Pure), "{dialect:?} {word:?}");
+            }
+        }
+    }
 }

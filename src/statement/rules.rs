@@ -85,6 +85,11 @@ impl Rules {
         self.unknown
     }
 
+    /// Whether even a word of the grammar may be a function that needs the primary.
+    pub(super) fn add_primary_functions(&self) -> bool {
+        !self.primary.0.is_empty()
+    }
+
     /// What is known of a function by this name, in this schema if one was named.
     pub(super) fn function(&self, schema: Option<Identifier>, name: Identifier) -> Function {
         if let Some(listed) = self.primary.find(schema, name) {

@@ -87,7 +87,7 @@ impl<'a> Scanner<'a> {
         if single.head != Head::Settled {
             single.word_of_head(keyword, text);
         }
-        if keyword != Keyword::Plain {
+        if !matches!(keyword, Keyword::Plain | Keyword::Clause) {
             single.query_word(keyword);
         }
         Before::Word(keyword)
@@ -109,6 +109,7 @@ impl<'a> Scanner<'a> {
         let single = &mut self.single;
         let calls = match (single.before, single.head) {
             (_, Head::Awaited | Head::Explain | Head::Is(Keyword::Pragma)) => false,
+            (Before::Word(word), _) if word.is_never_called() => self.rules.add_primary_functions(),
             (before, _) => before.is_name(),
         };
         if calls && !single.in_with_list() {
