@@ -38,7 +38,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The second answer is whether it depends on the server's version.
-    fn run(mut self) -> (QueryKind, bool) {
+    fn run(&mut self) -> (QueryKind, bool) {
         loop {
             // every arm does by itself what is expected of its token: so what finds the token leads straight to the arm
             let token = self.lexer.next();
@@ -175,8 +175,9 @@ impl<'a> Scanner<'a> {
     }
 
     fn end_statement(&mut self) {
-        let single = std::mem::replace(&mut self.single, Single::new(self.rules.dialect()));
-        let Some(kind) = single.finish() else {
+        let ended = self.single.finish();
+        self.single = Single::new(self.rules.dialect());
+        let Some(kind) = ended else {
             return;
         };
         match &mut self.earlier {
@@ -188,7 +189,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn finish(mut self, last: Token) -> (QueryKind, bool) {
+    fn finish(&mut self, last: Token) -> (QueryKind, bool) {
         self.expect(last);
         if last == Token::Broken {
             self.single.not_understood();
@@ -196,6 +197,7 @@ impl<'a> Scanner<'a> {
         self.end_statement();
         let mut kind = self
             .earlier
+            .take()
             .unwrap_or(QueryKind::new(Form::Other, Need::Unknown));
         if kind.form == Form::Batch || self.lexer.saw_encoded_name() {
             kind.raise(Need::Unknown);

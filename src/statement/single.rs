@@ -362,8 +362,8 @@ impl Single<'_> {
         Before::Symbol
     }
 
-    /// What the statement came to; `None` if there was none.
-    pub(super) fn finish(mut self) -> Option<QueryKind> {
+    /// What the statement came to; `None` if there was none. Nothing is to be asked of it afterwards.
+    pub(super) fn finish(&mut self) -> Option<QueryKind> {
         if self.before == Before::Start && self.kind.need == Need::Read {
             return None;
         }
@@ -373,6 +373,7 @@ impl Single<'_> {
         if self.explained == Explained::Yes && self.kind.form != Form::Read {
             self.kind.form = Form::Other;
         }
-        Some(self.kind)
+        let nothing = QueryKind::new(Form::Other, Need::Read);
+        Some(std::mem::replace(&mut self.kind, nothing))
     }
 }
