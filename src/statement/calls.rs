@@ -29,6 +29,7 @@ impl<'a> Name<'a> {
         self.last = last;
     }
 
+    #[inline]
     pub(super) fn is(&self, text: &str) -> bool {
         self.last.text.eq_ignore_ascii_case(text.as_bytes())
     }
@@ -39,10 +40,13 @@ impl<'a> Name<'a> {
 
     /// MariaDB under `sql_mode = ORACLE`: `s.nextval`, else a column that few tables have.
     pub(super) fn sequence(&self, dialect: Dialect, kind: &mut QueryKind) {
-        if dialect == Dialect::Mysql && self.is("nextval") {
-            kind.raise(Need::Function(FunctionName::built_in("nextval")));
-        } else if dialect == Dialect::Mysql && self.is("currval") {
-            kind.raise(Need::Function(FunctionName::built_in("currval")));
+        if dialect != Dialect::Mysql {
+            return;
+        }
+        for sequence in ["nextval", "currval"] {
+            if self.is(sequence) {
+                kind.raise(Need::Function(FunctionName::built_in(sequence)));
+            }
         }
     }
 

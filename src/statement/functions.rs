@@ -4,6 +4,8 @@
 use super::Dialect;
 use super::kind::FunctionName;
 use super::rules::{Identifier, Quoting};
+use super::spelling::Spelling;
+use std::ops::Range;
 
 /// What calling a function means.
 pub(super) enum Function {
@@ -17,87 +19,91 @@ pub(super) enum Function {
     Unknown,
 }
 
-struct Lists {
+/// In the order in which they are asked: words of the grammar may also be on another list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    Pure,
     /// Words of the grammar that may stand before a parenthesis.
-    syntax: Names,
-    pure: Names,
-    primary: Names,
-    session: Names,
+    Syntax,
+    Primary,
+    Session,
 }
 
 macro_rules! names {
-    ($file:expr) => {{
-        const TEXT: &str = include_str!($file);
+    ($dialect:literal) => {{
+        const PURE: &str = include_str!(concat!("functions/", $dialect, ".pure.txt"));
+        const SYNTAX: &str = include_str!(concat!("functions/", $dialect, ".syntax.txt"));
+        const PRIMARY: &str = include_str!(concat!("functions/", $dialect, ".primary.txt"));
+        const TEXT: &str = concat!(
+            include_str!(concat!("functions/", $dialect, ".pure.txt")),
+            include_str!(concat!("functions/", $dialect, ".syntax.txt")),
+            include_str!(concat!("functions/", $dialect, ".primary.txt")),
+            include_str!(concat!("functions/", $dialect, ".session.txt")),
+        );
+        const SYNTAX_AT: usize = PURE.len();
+        const PRIMARY_AT: usize = SYNTAX_AT + SYNTAX.len();
+        const SESSION_AT: usize = PRIMARY_AT + PRIMARY.len();
         static SLOTS: [u16; slot_count(TEXT)] = slots(TEXT);
         Names {
             text: TEXT,
+            begins: [SYNTAX_AT, PRIMARY_AT, SESSION_AT],
             slots: &SLOTS,
         }
     }};
 }
 
-macro_rules! lists {
-    ($dialect:literal) => {
-        Lists {
-            syntax: names!(concat!("functions/", $dialect, ".syntax.txt")),
-            pure: names!(concat!("functions/", $dialect, ".pure.txt")),
-            primary: names!(concat!("functions/", $dialect, ".primary.txt")),
-            session: names!(concat!("functions/", $dialect, ".session.txt")),
-        }
-    };
-}
-
-static POSTGRES: Lists = lists!("postgres");
-static MYSQL: Lists = lists!("mysql");
-static SQLITE: Lists = lists!("sqlite");
+static POSTGRES: Names = names!("postgres");
+static MYSQL: Names = names!("mysql");
+static SQLITE: Names = names!("sqlite");
 
 /// What the dialect's own lists say of a function.
 pub(super) fn built_in(dialect: Dialect, schema: Option<Identifier>, name: Identifier) -> Function {
-    let lists = match dialect {
+    let names = match dialect {
         Dialect::Postgres => &POSTGRES,
         Dialect::Mysql => &MYSQL,
         Dialect::Sqlite => &SQLITE,
     };
     let user_schema = schema.is_some_and(|schema| !is_catalog(dialect, schema));
-    let hash = name
-        .text
-        .iter()
-        .fold(0, |hash, &byte| mix(hash, byte.to_ascii_lowercase()));
-    let find = |list: &Names| {
-        list.find(hash, name.text)
-            .filter(|found| is_same(dialect, found, name))
+    let applies = |list| match list {
+        List::Pure => !user_schema,
+        List::Syntax => schema.is_none() && name.quoting == Quoting::Bare,
+        // whatever their schema: extensions are installed where their user likes
+        List::Primary | List::Session => true,
     };
-    if !user_schema && find(&lists.pure).is_some() {
-        return Function::Pure;
-    }
-    if schema.is_none() && name.quoting == Quoting::Bare && find(&lists.syntax).is_some() {
-        return Function::Pure;
-    }
-    // whatever their schema: extensions are installed where their user likes
-    if let Some(name) = find(&lists.primary) {
-        return Function::Primary(FunctionName::built_in(name));
-    }
-    match find(&lists.session) {
-        Some(name) => Function::Session(FunctionName::built_in(name)),
-        None => Function::Unknown,
+    let found = names.find(Spelling::of(name.text), |list, listed| {
+        applies(list) && is_same(dialect, listed, name)
+    });
+    let Some((list, place)) = found else {
+        return Function::Unknown;
+    };
+    let listed = || FunctionName::built_in(&names.text[place]);
+    match list {
+        List::Pure | List::Syntax => Function::Pure,
+        List::Primary => Function::Primary(listed()),
+        List::Session => Function::Session(listed()),
     }
 }
 
-/// PostgreSQL takes quoted names as they are.
-fn is_same(dialect: Dialect, lower_case: &str, name: Identifier) -> bool {
-    dialect != Dialect::Postgres
-        || name.quoting == Quoting::Bare
-        || lower_case.as_bytes() == name.text
+/// Whether a listed name of the same spelling is meant. PostgreSQL takes quoted names as they are.
+fn is_same(dialect: Dialect, lower_case: &[u8], name: Identifier) -> bool {
+    match (name.quoting, dialect) {
+        (Quoting::Bare, _) => true,
+        (Quoting::Quoted, Dialect::Postgres) => lower_case == name.text,
+        (Quoting::Quoted, _) => lower_case.eq_ignore_ascii_case(name.text),
+    }
 }
 
 fn is_catalog(dialect: Dialect, schema: Identifier) -> bool {
     dialect == Dialect::Postgres && schema.text.eq_ignore_ascii_case(b"pg_catalog")
 }
 
-/// Names, one a line, and where in the text each begins: at its hash, or behind it.
+/// The lists of one dialect behind each other, one name a line, and where in the text each name begins: at the slot of
+/// its spelling, or behind it.
 struct Names {
     text: &'static str,
-    /// Counted from one; zero is an empty slot. Their number is a power of two.
+    /// Where the second list begins, the third one, and the last one.
+    begins: [usize; 3],
+    /// Counted from one; zero is an empty slot.
     slots: &'static [u16],
 }
 
@@ -108,7 +114,7 @@ const fn slot_count(text: &str) -> usize {
         lines += (text.as_bytes()[at] == b'\n') as usize;
         at += 1;
     }
-    (lines * 2 + 1).next_power_of_two()
+    lines * 2 + 1
 }
 
 const fn slots<const COUNT: usize>(text: &str) -> [u16; COUNT] {
@@ -120,14 +126,14 @@ const fn slots<const COUNT: usize>(text: &str) -> [u16; COUNT] {
     let mut slots = [0; COUNT];
     let mut line = 0;
     while line < bytes.len() {
-        let (mut end, mut hash) = (line, 0);
+        let mut end = line;
         while bytes[end] != b'\n' {
-            hash = mix(hash, bytes[end]);
             end += 1;
         }
-        let mut slot = slot(hash, COUNT);
+        let (name, _) = bytes.split_at(line).1.split_at(end - line);
+        let mut slot = Spelling::of(name).slot(COUNT);
         while slots[slot] != 0 {
-            slot = (slot + 1) & (COUNT - 1);
+            slot = (slot + 1) % COUNT;
         }
         slots[slot] = line as u16 + 1;
         line = end + 1;
@@ -135,26 +141,38 @@ const fn slots<const COUNT: usize>(text: &str) -> [u16; COUNT] {
     slots
 }
 
-const fn mix(hash: u32, byte: u8) -> u32 {
-    (hash.rotate_left(5) ^ byte as u32).wrapping_mul(0x9e37_79b9)
-}
-
-const fn slot(hash: u32, count: usize) -> usize {
-    (hash ^ hash >> 16) as usize & (count - 1)
-}
-
 impl Names {
-    /// The name in any case; `hash` is that of its lower case.
-    fn find(&self, hash: u32, name: &[u8]) -> Option<&'static str> {
-        let mut slot = slot(hash, self.slots.len());
+    /// The first list that has a name of this spelling, and is `wanted`; and where it has it.
+    #[inline]
+    fn find(
+        &self,
+        name: Spelling,
+        wanted: impl Fn(List, &[u8]) -> bool,
+    ) -> Option<(List, Range<usize>)> {
+        let bytes = self.text.as_bytes();
+        let mut slot = name.slot(self.slots.len());
         while let Some(line) = usize::from(self.slots[slot]).checked_sub(1) {
-            let (bytes, end) = (self.text.as_bytes(), line + name.len());
-            if bytes.get(end) == Some(&b'\n') && bytes[line..end].eq_ignore_ascii_case(name) {
-                return Some(&self.text[line..end]);
+            let place = line..line + name.len();
+            if bytes.get(place.end) == Some(&b'\n') {
+                let (list, listed) = (self.list(line), &bytes[place.clone()]);
+                if Spelling::of(listed) == name && wanted(list, listed) {
+                    return Some((list, place));
+                }
             }
-            slot = (slot + 1) & (self.slots.len() - 1);
+            slot = (slot + 1) % self.slots.len();
         }
         None
+    }
+
+    /// The list with this place in the text.
+    fn list(&self, at: usize) -> List {
+        let [syntax, primary, session] = self.begins;
+        match at {
+            _ if at < syntax => List::Pure,
+            _ if at < primary => List::Syntax,
+            _ if at < session => List::Primary,
+            _ => List::Session,
+        }
     }
 }
 
@@ -164,20 +182,39 @@ mod tests {
 
     #[test]
     fn each_name_of_every_list_is_found_and_none_is_on_two_lists() {
-        for lists in [&POSTGRES, &MYSQL, &SQLITE] {
-            let all = [&lists.pure, &lists.primary, &lists.session];
-            for (index, list) in all.iter().chain([&&lists.syntax]).enumerate() {
-                for name in list.text.lines() {
-                    let find = |list: &Names| list.find(name.bytes().fold(0, mix), name.as_bytes());
-                    assert_eq!(find(list), Some(name), "{name} is found");
-                    assert_eq!(name, name.to_lowercase(), "{name} is in lower case");
-                    for (other, list) in all.iter().enumerate().filter(|(other, _)| *other != index)
-                    {
-                        let found = index < all.len() && find(list).is_some();
-                        assert!(!found, "{name} is on the lists {index} and {other}");
-                    }
+        for names in [&POSTGRES, &MYSQL, &SQLITE] {
+            let mut at = 0;
+            for name in names.text.lines() {
+                let list = names.list(at);
+                let find = |wanted: &dyn Fn(List) -> bool| {
+                    names.find(Spelling::of(name.as_bytes()), |list, _| wanted(list))
+                };
+                let found = find(&|other| other == list);
+                assert_eq!(found, Some((list, at..at + name.len())), "{name} is found");
+                assert_eq!(name, name.to_lowercase(), "{name} is in lower case");
+                if list != List::Syntax {
+                    let other = find(&|other| other != list && other != List::Syntax);
+                    assert_eq!(other, None, "{name} is also on another list than {list:?}");
                 }
+                at += name.len() + 1;
             }
+            assert_eq!(names.list(at - 1), List::Session, "the last one is read");
+        }
+    }
+
+    #[test]
+    fn a_quoted_name_with_bytes_that_no_bare_one_has_is_not_taken_for_another() {
+        let call = |dialect, text| {
+            let quoting = Quoting::Quoted;
+            built_in(dialect, None, Identifier { text, quoting })
+        };
+        for dialect in [Dialect::Postgres, Dialect::Mysql, Dialect::Sqlite] {
+            assert!(matches!(call(dialect, b"json_object"), Function::Pure));
+            // differs from `_` in the bit that is the case of letters
+            assert!(matches!(
+                call(dialect, b"json\x7fobject"),
+                Function::Unknown
+            ));
         }
     }
 }

@@ -1,4 +1,5 @@
 //! The words that steer the scanner. Everything else is a [`Keyword::Plain`] name.
+use super::spelling::Spelling;
 
 macro_rules! keywords {
     ($($keyword:ident: $($text:literal)|+,)*) => {
@@ -9,7 +10,8 @@ macro_rules! keywords {
             $($keyword,)*
         }
 
-        const WORDS: &[(&str, Keyword)] = &[$($(($text, Keyword::$keyword),)+)*];
+        static WORDS: &[(Spelling, Keyword)] =
+            &[$($((Spelling::of($text.as_bytes()), Keyword::$keyword),)+)*];
     };
 }
 
@@ -76,6 +78,7 @@ keywords! {
     CalcFoundRows: "sql_calc_found_rows",
     Case: "case",
     Chain: "chain",
+    Clause: "and" | "from" | "or" | "where",
     Constraints: "constraints",
     Default: "default",
     Distinct: "distinct",
@@ -111,12 +114,12 @@ keywords! {
 
 const SLOTS: usize = 1024;
 
-/// Where each keyword stands in [`WORDS`], counted from one, at its hash or behind it.
+/// Where each keyword stands in [`WORDS`], counted from one, at its slot or behind it.
 static TABLE: [u8; SLOTS] = {
     let mut table = [0; SLOTS];
     let mut word = 0;
     while word < WORDS.len() {
-        let mut slot = hash(WORDS[word].0.as_bytes());
+        let mut slot = WORDS[word].0.slot(SLOTS);
         while table[slot] != 0 {
             slot = (slot + 1) % SLOTS;
         }
@@ -126,21 +129,16 @@ static TABLE: [u8; SLOTS] = {
     table
 };
 
-/// Looks at few letters, and not at their case: it is computed for every word.
-const fn hash(word: &[u8]) -> usize {
-    let [first, middle, last] = [word[0], word[word.len() / 2], word[word.len() - 1]];
-    let letters =
-        (first | 0x20) as usize * 7 + (middle | 0x20) as usize * 67 + (last | 0x20) as usize * 331;
-    (letters + word.len() * 149) % SLOTS
-}
-
 impl Keyword {
+    /// Of a word without quotes.
+    #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
-        let mut slot = hash(word);
+        let word = Spelling::of(word);
+        let mut slot = word.slot(SLOTS);
         while let Some(index) = usize::from(TABLE[slot]).checked_sub(1) {
-            let (text, keyword) = WORDS[index];
-            if text.as_bytes().eq_ignore_ascii_case(word) {
-                return keyword;
+            let (spelling, keyword) = &WORDS[index];
+            if *spelling == word {
+                return *keyword;
             }
             slot = (slot + 1) % SLOTS;
         }
@@ -159,6 +157,12 @@ impl Keyword {
         matches!(self, Select | Values | Table)
     }
 
+    /// Whether a parenthesis behind it holds no arguments in any dialect: most parentheses stand behind these.
+    pub(super) fn is_never_called(self) -> bool {
+        use Keyword::*;
+        matches!(self, Clause | In | On | Values)
+    }
+
     /// Whether it matters what comes next.
     pub(super) fn announces(self) -> bool {
         matches!(self, Self::Into | Self::End) || self.changes_rows()
@@ -170,4 +174,28 @@ pub(super) fn is_any(word: &[u8], words: &[&str]) -> bool {
     words
         .iter()
         .any(|other| word.eq_ignore_ascii_case(other.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Dialect;
+    use super::super::functions::{Function, built_in};
+    use super::super::rules::{Identifier, Quoting};
+    use super::*;
+
+    #[test]
+    fn words_that_are_never_called_are_so_by_the_lists_of_each_dialect() {
+        let words = ["and", "from", "in", "on", "or", "values", "where"];
+        for word in words.map(str::as_bytes) {
+            assert!(Keyword::of(word).is_never_called());
+            let name = Identifier {
+                text: word,
+                quoting: Quoting::Bare,
+            };
+            for dialect in [Dialect::Postgres, Dialect::Mysql, Dialect::Sqlite] {
+                let function = built_in(dialect, None, name);
+                assert!(matches!(function, Function::Pure), "{dialect:?} {word:?}");
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 use super::Dialect;
 use super::class::{CLASSES, Class, in_word};
 use super::quotes::Escapes;
+use super::seek::seek;
 
 /// What one piece of SQL is; white space and comments are never handed out. [`Lexer::text`] has its spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +52,11 @@ pub(super) enum Conditional {
 pub(super) struct Lexer<'a> {
     pub(super) sql: &'a [u8],
     pub(super) at: usize,
-    /// Where the text of the last token begins and ends, without its quotes or signs.
-    pub(super) token: (usize, usize),
+    /// The last [`Token::Word`], [`Token::Number`], or inside of a [`Token::Quoted`] or [`Token::Variable`].
+    pub(super) text: &'a [u8],
     dialect: Dialect,
+    /// Those of text.
+    escapes: Escapes,
     conditional: Conditional,
     inside_conditional: bool,
     saw_conditional: bool,
@@ -65,18 +68,17 @@ impl<'a> Lexer<'a> {
         Self {
             sql: sql.as_bytes(),
             at: 0,
-            token: (0, 0),
+            text: b"",
             dialect,
+            escapes: match dialect {
+                Dialect::Mysql => Escapes::Backslash,
+                Dialect::Postgres | Dialect::Sqlite => Escapes::None,
+            },
             conditional,
             inside_conditional: false,
             saw_conditional: false,
             saw_encoded_name: false,
         }
-    }
-
-    /// The last [`Token::Word`], [`Token::Number`], or inside of a [`Token::Quoted`] or [`Token::Variable`].
-    pub(super) fn text(&self) -> &'a [u8] {
-        &self.sql[self.token.0..self.token.1]
     }
 
     /// Whether the text so far depends on the server's version.
@@ -93,7 +95,8 @@ impl<'a> Lexer<'a> {
     pub(super) fn next(&mut self) -> Token {
         // the usual space between two words, without the branches below
         self.at += usize::from(self.peek(0) == Some(b' '));
-        while let Some(byte) = self.peek(0) {
+        let sql = self.sql;
+        while let Some(&byte) = sql.get(self.at) {
             let class = CLASSES[byte as usize];
             let passed = match class {
                 Class::Space => {
@@ -104,9 +107,16 @@ impl<'a> Lexer<'a> {
                 Class::Open => return self.single(Token::Open),
                 Class::Close => return self.single(Token::Close),
                 Class::Comma => return self.single(Token::Comma),
+                Class::Digit => return self.number(),
                 Class::Dot if self.starts_fraction() => return self.number(),
                 Class::Dot => return self.single(Token::Dot),
                 Class::Equals => return self.single(Token::Equals),
+                Class::QuotationMark => return self.quoted(b'"', self.escapes),
+                Class::Backtick if self.dialect != Dialect::Postgres => {
+                    return self.quoted(b'`', Escapes::None);
+                }
+                Class::Apostrophe => return self.literal(self.escapes),
+                Class::Other => return self.single(Token::Symbol),
                 Class::Dash if self.starts_dash_comment() => self.line_comment(),
                 Class::Hash if self.dialect == Dialect::Mysql => self.line_comment(),
                 Class::Slash if self.peek(1) == Some(b'*') => self.block_comment(),
@@ -129,16 +139,8 @@ impl<'a> Lexer<'a> {
 
     fn token(&mut self, class: Class) -> Token {
         use Dialect::*;
-        let escapes = match self.dialect {
-            Mysql => Escapes::Backslash,
-            Postgres | Sqlite => Escapes::None,
-        };
         match (class, self.dialect) {
             (Class::Semicolon, _) => self.single(Token::Semicolon),
-            (Class::Digit, _) => self.number(),
-            (Class::Apostrophe, _) => self.literal(escapes),
-            (Class::QuotationMark, _) => self.quoted(b'"', escapes),
-            (Class::Backtick, Mysql | Sqlite) => self.quoted(b'`', Escapes::None),
             (Class::Bracket, Sqlite) => self.quoted(b']', Escapes::None),
             (Class::Dollar, Postgres) => self.dollar(),
             (Class::Dollar, Mysql) => self.word(),
@@ -166,7 +168,7 @@ impl<'a> Lexer<'a> {
 
     /// Nothing behind an open quote or comment can be told apart, so nothing more is read.
     pub(super) fn broken(&mut self) -> Token {
-        self.token = (0, 0);
+        self.text = b"";
         self.at = self.sql.len();
         self.inside_conditional = false;
         Token::Broken
@@ -182,8 +184,8 @@ impl<'a> Lexer<'a> {
     fn word(&mut self) -> Token {
         let start = self.at;
         self.skip_word();
-        self.token = (start, self.at);
-        match (self.dialect, self.text(), self.peek(0)) {
+        self.text = &self.sql[start..self.at];
+        match (self.dialect, self.text, self.peek(0)) {
             (Dialect::Postgres, b"e" | b"E", Some(b'\'')) => self.escape_text(),
             (Dialect::Postgres, b"u" | b"U", Some(b'&')) if self.peek(1) == Some(b'"') => {
                 self.saw_encoded_name = true;
@@ -196,11 +198,12 @@ impl<'a> Lexer<'a> {
 
     /// Whether the dot here begins a number, and does not part two names.
     fn starts_fraction(&self) -> bool {
-        let behind_name = self.at.checked_sub(1).is_some_and(|before| {
-            let before = self.sql[before];
-            in_word(before) || matches!(before, b'`' | b'"')
-        });
-        !behind_name && self.peek(1).is_some_and(|byte| byte.is_ascii_digit())
+        let before_digit = self.peek(1).is_some_and(|byte| byte.is_ascii_digit());
+        let behind_name = || {
+            let before = self.at.checked_sub(1).map(|before| self.sql[before]);
+            before.is_some_and(|byte| in_word(byte) || matches!(byte, b'`' | b'"'))
+        };
+        before_digit && !behind_name()
     }
 
     /// Digits, a fraction, an exponent or a `0x` form. A MySQL identifier may begin with digits, but not with a
@@ -225,7 +228,7 @@ impl<'a> Lexer<'a> {
         if name {
             self.skip_word();
         }
-        self.token = (start, self.at);
+        self.text = &self.sql[start..self.at];
         if name { Token::Word } else { Token::Number }
     }
 
@@ -276,7 +279,7 @@ impl<'a> Lexer<'a> {
         };
         let start = self.at;
         self.skip_while(|byte| in_word(byte) || byte == b'.');
-        self.token = (start, self.at);
+        self.text = &self.sql[start..self.at];
         let name_follows = matches!(self.sql[self.at - 1], b'@' | b'.');
         match self.peek(0) {
             Some(quote @ (b'`' | b'\'' | b'"')) if name_follows => {
@@ -301,12 +304,11 @@ impl Lexer<'_> {
     }
 
     pub(super) fn line_comment(&mut self) -> Option<()> {
-        let carriage_return_ends = self.dialect == Dialect::Postgres;
-        let rest = self.rest();
-        self.at += rest
-            .iter()
-            .position(|&byte| byte == b'\n' || (byte == b'\r' && carriage_return_ends))
-            .unwrap_or(rest.len());
+        let end = match self.dialect {
+            Dialect::Postgres => seek([b'\n', b'\r'], self.sql, self.at),
+            Dialect::Mysql | Dialect::Sqlite => seek([b'\n'], self.sql, self.at),
+        };
+        self.at = end.unwrap_or(self.sql.len());
         Some(())
     }
 
@@ -339,10 +341,7 @@ impl Lexer<'_> {
         self.at += 2;
         let mut depth = 1;
         loop {
-            self.at += self
-                .rest()
-                .iter()
-                .position(|&byte| byte == b'*' || byte == b'/')?;
+            self.at = seek([b'*', b'/'], self.sql, self.at)?;
             match (self.peek(0)?, self.peek(1)?) {
                 (b'*', b'/') => {
                     self.at += 2;

@@ -18,6 +18,7 @@
 mod cache;
 mod calls;
 mod class;
+mod depths;
 mod functions;
 mod head;
 mod keyword;
@@ -26,7 +27,9 @@ mod lexer;
 mod quotes;
 mod rules;
 mod scan;
+mod seek;
 mod single;
+mod spelling;
 
 pub(crate) use cache::{Known, Learned, Statement};
 pub use kind::{

@@ -1,6 +1,7 @@
 //! Quoted text: literals, identifiers, dollar quotes.
 use super::class::{CLASSES, Class, in_word};
 use super::lexer::{Lexer, Token};
+use super::seek::seek;
 
 /// Whether a backslash hides the quote behind it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -10,36 +11,38 @@ pub(super) enum Escapes {
 }
 
 impl<'a> Lexer<'a> {
-    /// Skips to behind the closing quote; a doubled quote is a part of the text. `None`: never closed.
-    fn skip_quoted(&mut self, quote: u8, escapes: Escapes) -> Option<()> {
-        let backslash = escapes == Escapes::Backslash;
-        self.at += 1;
+    /// Skips to behind the closing quote and tells what it closes; a doubled quote is a part of that. `None`: it is never
+    /// closed.
+    #[inline]
+    fn skip_quoted(&mut self, quote: u8, escapes: Escapes) -> Option<&'a [u8]> {
+        let sql = self.sql;
+        let start = self.at + 1;
+        let mut at = start;
         loop {
-            self.at += self
-                .rest()
-                .iter()
-                .position(|&byte| byte == quote || (byte == b'\\' && backslash))?;
-            let escaped = self.peek(0) != Some(quote);
-            if !escaped && self.peek(1) != Some(quote) {
-                self.at += 1;
-                return Some(());
+            at = match escapes {
+                Escapes::None => seek([quote], sql, at)?,
+                Escapes::Backslash => seek([quote, b'\\'], sql, at)?,
+            };
+            let escaped = sql[at] != quote;
+            if !escaped && sql.get(at + 1) != Some(&quote) {
+                self.at = at + 1;
+                return Some(&sql[start..at]);
             }
-            self.at = (self.at + 2).min(self.sql.len());
+            at += 2;
         }
     }
 
     pub(super) fn literal(&mut self, escapes: Escapes) -> Token {
         match self.skip_quoted(b'\'', escapes) {
-            Some(()) => Token::Text,
+            Some(_) => Token::Text,
             None => self.broken(),
         }
     }
 
     pub(super) fn quoted(&mut self, quote: u8, escapes: Escapes) -> Token {
-        let start = self.at + 1;
         match self.skip_quoted(quote, escapes) {
-            Some(()) => {
-                self.token = (start, self.at - 1);
+            Some(inside) => {
+                self.text = inside;
                 Token::Quoted
             }
             None => self.broken(),
@@ -78,13 +81,16 @@ impl<'a> Lexer<'a> {
 
     /// PostgreSQL `$1`, `$$..$$` and `$tag$..$tag$`.
     pub(super) fn dollar(&mut self) -> Token {
+        if self.peek(1).is_some_and(|byte| byte.is_ascii_digit()) {
+            return self.parameter_number();
+        }
         let bytes = self.rest();
         let Some(tag) = dollar_tag(bytes) else {
             return self.parameter_number();
         };
         let mut from = tag.len();
-        while let Some(next) = bytes[from..].iter().position(|&byte| byte == b'$') {
-            from += next;
+        while let Some(next) = seek([b'$'], bytes, from) {
+            from = next;
             if bytes[from..].starts_with(tag) {
                 self.at += from + tag.len();
                 return Token::Text;
@@ -106,6 +112,5 @@ fn dollar_tag(bytes: &[u8]) -> Option<&[u8]> {
     let length = 1 + bytes[1..]
         .iter()
         .position(|&byte| !in_word(byte) || byte == b'$')?;
-    let starts_with_digit = bytes[1].is_ascii_digit();
-    (bytes[length] == b'$' && !starts_with_digit).then(|| &bytes[..=length])
+    (bytes[length] == b'$').then(|| &bytes[..=length])
 }

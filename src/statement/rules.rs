@@ -85,6 +85,11 @@ impl Rules {
         self.unknown
     }
 
+    /// Whether even a word of the grammar may be a function that needs the primary.
+    pub(super) fn add_primary_functions(&self) -> bool {
+        !self.primary.0.is_empty()
+    }
+
     /// What is known of a function by this name, in this schema if one was named.
     pub(super) fn function(&self, schema: Option<Identifier>, name: Identifier) -> Function {
         if let Some(listed) = self.primary.find(schema, name) {
@@ -144,7 +149,12 @@ impl Names {
         self.0.sort();
     }
 
+    #[inline]
     fn find(&self, schema: Option<Identifier>, name: Identifier) -> Option<&Arc<str>> {
+        // the usual case, told without a search
+        if self.0.is_empty() {
+            return None;
+        }
         let first = self
             .0
             .partition_point(|entry| compare(&entry.name, name.text) == Ordering::Less);

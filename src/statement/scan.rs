@@ -38,75 +38,95 @@ impl<'a> Scanner<'a> {
     }
 
     /// The second answer is whether it depends on the server's version.
-    fn run(mut self) -> (QueryKind, bool) {
+    fn run(&mut self) -> (QueryKind, bool) {
         loop {
+            // every arm does by itself what is expected of its token: so what finds the token leads straight to the arm
             let token = self.lexer.next();
-            let keyword = match token {
-                Token::Word => self.single.keyword(self.lexer.text()),
-                _ => Keyword::Plain,
-            };
-            self.single.expect(token, keyword, &self.lexer);
             let meaning = match token {
-                Token::Word => self.word(keyword),
+                Token::Word => self.word(),
                 Token::Quoted => self.quoted(),
                 Token::Open => self.open(),
-                Token::Close => self.single.close(),
-                Token::Comma => Before::Comma,
+                Token::Close => self.close(),
+                Token::Comma => self.plain(token, Before::Comma),
                 Token::Dot => self.dot(),
-                Token::Cast => Before::Cast,
+                Token::Cast => self.plain(token, Before::Cast),
                 Token::Assign => self.assign(),
                 Token::Variable(scope) => self.variable(scope),
-                Token::Text | Token::Number | Token::Parameter => Before::Value,
-                Token::Equals => Before::Equals,
-                Token::Symbol => Before::Symbol,
-                Token::Semicolon if self.single.ends_at_semicolon() => {
-                    self.end_statement();
-                    continue;
-                }
-                Token::Semicolon => self.single.inner_semicolon(),
+                Token::Text | Token::Number | Token::Parameter => self.plain(token, Before::Value),
+                Token::Equals => self.plain(token, Before::Equals),
+                Token::Symbol => self.plain(token, Before::Symbol),
+                Token::Semicolon => match self.semicolon() {
+                    Some(meaning) => meaning,
+                    None => continue,
+                },
                 Token::Broken | Token::End => return self.finish(token),
             };
             self.single.advance(meaning);
         }
     }
 
-    fn word(&mut self, keyword: Keyword) -> Before {
-        let text = self.lexer.text();
+    #[inline]
+    fn expect(&mut self, token: Token) {
+        self.single.expect(token, Keyword::Plain, self.lexer.text);
+    }
+
+    /// A token that means nothing more than what it is.
+    #[inline]
+    fn plain(&mut self, token: Token, meaning: Before) -> Before {
+        self.expect(token);
+        meaning
+    }
+
+    #[inline]
+    fn word(&mut self) -> Before {
+        let text = self.lexer.text;
         let single = &mut self.single;
+        let keyword = single.keyword(text);
+        single.expect(Token::Word, keyword, text);
         single.name(text, Quoting::Bare);
         if single.head != Head::Settled {
             single.word_of_head(keyword, text);
         }
-        if keyword != Keyword::Plain {
+        if !matches!(keyword, Keyword::Plain | Keyword::Clause) {
             single.query_word(keyword);
         }
         Before::Word(keyword)
     }
 
+    #[inline]
     fn quoted(&mut self) -> Before {
-        self.single.name(self.lexer.text(), Quoting::Quoted);
+        self.expect(Token::Quoted);
+        self.single.name(self.lexer.text, Quoting::Quoted);
         if self.single.head == Head::Explain {
             self.single.explain(Keyword::Plain);
         }
         Before::Quoted
     }
 
+    #[inline]
     fn open(&mut self) -> Before {
+        self.expect(Token::Open);
         let single = &mut self.single;
-        let calls = match single.head {
-            Head::Awaited | Head::Explain | Head::Is(Keyword::Pragma) => false,
-            Head::With | Head::Is(_) | Head::Settled => {
-                single.before.is_name() && !single.in_with_list()
-            }
+        let calls = match (single.before, single.head) {
+            (_, Head::Awaited | Head::Explain | Head::Is(Keyword::Pragma)) => false,
+            (Before::Word(word), _) if word.is_never_called() => self.rules.add_primary_functions(),
+            (before, _) => before.is_name(),
         };
-        if calls {
+        if calls && !single.in_with_list() {
             single.name.call(self.rules, &mut single.kind);
         }
         single.open()
     }
 
+    #[inline]
+    fn close(&mut self) -> Before {
+        self.expect(Token::Close);
+        self.single.close()
+    }
+
     /// Behind PostgreSQL's `pg_temp` stands an object of this session alone.
     fn dot(&mut self) -> Before {
+        self.expect(Token::Dot);
         let single = &mut self.single;
         if self.rules.dialect() == Dialect::Postgres
             && single.before.is_name()
@@ -120,6 +140,7 @@ impl<'a> Scanner<'a> {
 
     /// MySQL sets a user variable; elsewhere it only passes an argument by name.
     fn assign(&mut self) -> Before {
+        self.expect(Token::Assign);
         if self.rules.dialect() == Dialect::Mysql {
             self.single.kind.raise(Need::SessionState);
             self.single.kind.keep_state();
@@ -128,7 +149,8 @@ impl<'a> Scanner<'a> {
     }
 
     fn variable(&mut self, scope: Scope) -> Before {
-        let name = self.lexer.text();
+        self.expect(Token::Variable(scope));
+        let name = self.lexer.text;
         let dot = name.iter().rposition(|&byte| byte == b'.');
         let (variable_of, last) =
             dot.map_or((&[][..], name), |dot| (&name[..dot], &name[dot + 1..]));
@@ -142,9 +164,20 @@ impl<'a> Scanner<'a> {
         Before::Value
     }
 
+    /// `None`: the statement ends here.
+    fn semicolon(&mut self) -> Option<Before> {
+        self.expect(Token::Semicolon);
+        if self.single.ends_at_semicolon() {
+            self.end_statement();
+            return None;
+        }
+        Some(self.single.inner_semicolon())
+    }
+
     fn end_statement(&mut self) {
-        let single = std::mem::replace(&mut self.single, Single::new(self.rules.dialect()));
-        let Some(kind) = single.finish() else {
+        let ended = self.single.finish();
+        self.single = Single::new(self.rules.dialect());
+        let Some(kind) = ended else {
             return;
         };
         match &mut self.earlier {
@@ -156,13 +189,15 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn finish(mut self, last: Token) -> (QueryKind, bool) {
+    fn finish(&mut self, last: Token) -> (QueryKind, bool) {
+        self.expect(last);
         if last == Token::Broken {
             self.single.not_understood();
         }
         self.end_statement();
         let mut kind = self
             .earlier
+            .take()
             .unwrap_or(QueryKind::new(Form::Other, Need::Unknown));
         if kind.form == Form::Batch || self.lexer.saw_encoded_name() {
             kind.raise(Need::Unknown);

@@ -1,17 +1,19 @@
 //! One statement: its parentheses and `WITH` lists, and what holds in every statement.
 use super::Dialect;
 use super::calls::Name;
+use super::depths::Depths;
 use super::keyword::{Keyword, is_any};
 use super::kind::{Form, FunctionName, Need, QueryKind, TransactionEffect};
-use super::lexer::{Lexer, Scope, Token};
+use super::lexer::{Scope, Token};
 use super::rules::{Identifier, Quoting};
 
 /// What a token means to those behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Before {
-    Start,
+    // names first: it is asked most often whether it was one
     Word(Keyword),
     Quoted,
+    Start,
     Value,
     Open,
     Close,
@@ -118,12 +120,13 @@ impl<'a> Single<'a> {
     }
 
     /// A word behind a dot, or in a query behind `AS`, is a name whatever it spells.
+    #[inline]
     pub(super) fn keyword(&self, word: &[u8]) -> Keyword {
-        let labels = self.before.is(Keyword::As) && self.kind.form == Form::Read;
-        if labels || self.before == Before::Dot {
-            return Keyword::Plain;
+        match self.before {
+            Before::Dot => Keyword::Plain,
+            Before::Word(Keyword::As) if self.kind.form == Form::Read => Keyword::Plain,
+            _ => Keyword::of(word),
         }
-        Keyword::of(word)
     }
 
     pub(super) fn advance(&mut self, meaning: Before) {
@@ -172,12 +175,12 @@ impl<'a> Single<'a> {
 
     /// What the tokens before say of the one that comes now.
     #[inline]
-    pub(super) fn expect(&mut self, token: Token, keyword: Keyword, lexer: &Lexer) {
+    pub(super) fn expect(&mut self, token: Token, keyword: Keyword, text: &[u8]) {
         match self.before {
             Before::Word(word) if word.announces() => self.expect_behind(word, token, keyword),
             Before::Word(_) => {}
             _ if self.head == Head::Settled => {}
-            _ => self.expect_in_head(token, keyword, lexer.text()),
+            _ => self.expect_in_head(token, keyword, text),
         }
     }
 
@@ -311,6 +314,7 @@ impl Single<'_> {
         }
     }
 
+    #[inline]
     pub(super) fn open(&mut self) -> Before {
         if self.in_with_list() && !self.before.is_name() {
             // the query that the list is for stands in parentheses
@@ -358,8 +362,8 @@ impl Single<'_> {
         Before::Symbol
     }
 
-    /// What the statement came to; `None` if there was none.
-    pub(super) fn finish(mut self) -> Option<QueryKind> {
+    /// What the statement came to; `None` if there was none. Nothing is to be asked of it afterwards.
+    pub(super) fn finish(&mut self) -> Option<QueryKind> {
         if self.before == Before::Start && self.kind.need == Need::Read {
             return None;
         }
@@ -369,31 +373,7 @@ impl Single<'_> {
         if self.explained == Explained::Yes && self.kind.form != Form::Read {
             self.kind.form = Form::Other;
         }
-        Some(self.kind)
-    }
-}
-
-/// A set of depths.
-#[derive(Clone, Copy, Default)]
-struct Depths(u128);
-
-impl Depths {
-    /// Deeper text is not understood.
-    const LIMIT: u32 = u128::BITS;
-
-    fn has(self, depth: u32) -> bool {
-        self.0 & Self::bit(depth) != 0
-    }
-
-    fn set(&mut self, depth: u32) {
-        self.0 |= Self::bit(depth);
-    }
-
-    fn clear(&mut self, depth: u32) {
-        self.0 &= !Self::bit(depth);
-    }
-
-    fn bit(depth: u32) -> u128 {
-        1_u128.checked_shl(depth).unwrap_or(0)
+        let nothing = QueryKind::new(Form::Other, Need::Read);
+        Some(std::mem::replace(&mut self.kind, nothing))
     }
 }
