@@ -121,7 +121,7 @@ fn alone_in_process(pool: &RoutedPool<SqliteConnection>) {
     let mut conn = get(pool);
     let decide =
         |conn: &mut Routed, id| done(conn.explain(&posts::table.find(id).select(posts::title)));
-    let empty = alone(|id| conn.distributed(|_| drop(black_box(id))));
+    let empty = alone(|id| conn.distributed(|_| _ = black_box(id)));
     let first = alone(|id| conn.distributed(|conn| decide(conn, id)));
     let read = conn.distributed(|conn| {
         done(typed(conn, 1));

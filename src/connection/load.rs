@@ -180,16 +180,10 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
             last_answer,
             ..
         } = self;
-        let cluster = borrower.cluster;
+        let (cluster, course) = (borrower.cluster, Course::primary(rule));
         let lease = borrower.primary_for(primary, unit, rule)?;
         let (origin, loaded) = load_there::<C, B, T>(lease, unit, source, cluster, statement);
-        answered(
-            last_answer,
-            cluster,
-            origin.node,
-            Course::primary(rule),
-            statement,
-        );
+        answered(last_answer, cluster, origin.node, course, statement);
         if let Err(error) = &loaded {
             *primary_lost = note_loss(&origin, unit, error);
         }
@@ -217,18 +211,13 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
             unit,
             last_answer,
         } = self;
-        let (source, cluster) = (Shared::new(source), borrower.cluster);
+        let (cluster, course) = (borrower.cluster, Course::primary(rule));
+        let source = Shared::new(source);
         let lease = borrower.primary_for(primary, unit, rule)?;
         let tenancy = lease.tenancy;
         let (origin, first) =
             load_there::<C, B, _>(lease, unit, source.clone(), cluster, statement);
-        answered(
-            last_answer,
-            cluster,
-            origin.node,
-            Course::primary(rule),
-            statement,
-        );
+        answered(last_answer, cluster, origin.node, course, statement);
         let error = match first {
             Ok(cursor) => return Ok(cursor),
             Err(error) => error,
@@ -242,13 +231,7 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         *primary_lost = true;
         let lease = borrower.primary_for(successor, unit, rule)?;
         let (origin, second) = load_there::<C, B, _>(lease, unit, source, cluster, statement);
-        answered(
-            last_answer,
-            cluster,
-            origin.node,
-            Course::primary(rule),
-            statement,
-        );
+        answered(last_answer, cluster, origin.node, course, statement);
         second
     }
 }
