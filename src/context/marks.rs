@@ -53,24 +53,20 @@ impl Context {
         })
     }
 
-    pub(super) fn absorb(&self, inner: &Self) {
+    /// Takes over what was written and read in a context inside this one, which was left at `now`.
+    pub(super) fn absorb(&self, inner: &Self, now: Instant) {
         if self.is(inner) {
             return;
         }
-        let now = Instant::now();
-        // copied first: never two of these locks at once
         let copy = |marks: &Marks| {
             let sticky = marks.stickiness.is_sticky(now);
             let stickiness = sticky.then(|| marks.stickiness.clone());
             (stickiness, marks.seen.clone(), marks.place.clone())
         };
-        let taken: Vec<_> = inner
-            .0
-            .marks
-            .lock()
-            .values()
-            .map(|marks| copy(marks))
-            .collect();
+        // copied first: never two of these locks at once
+        let all = inner.0.marks.lock();
+        let taken: Vec<_> = all.values().map(|marks| copy(marks)).collect();
+        drop(all);
         for (stickiness, seen, place) in taken {
             if let Some(seen) = seen {
                 self.saw(&place, seen);

@@ -301,7 +301,7 @@ impl Drop for Entered {
             Some((inner, outer))
         });
         if let Ok(Some((inner, Some(outer)))) = left {
-            outer.absorb(&inner);
+            outer.absorb(&inner, Instant::now());
         }
     }
 }
