@@ -61,7 +61,7 @@ enum Unfit {
 enum Pick<'a, C: ReplicatedConnection> {
     Taken(&'a Arc<Node<C>>, Permit),
     /// All that may be asked lend as much as they have.
-    Full,
+    Full(Vec<&'a Arc<Node<C>>>),
     /// The strategy wants none of them.
     Refused,
 }
@@ -148,17 +148,17 @@ impl<C: ReplicatedConnection> Cluster<C> {
                 });
             }
             let preferred = wanted.preferred();
-            let (node, permit) = match self.pick(&open, preferred) {
+            let (node, permit) = match self.pick(open, preferred) {
                 Pick::Taken(node, permit) => (node, permit),
                 Pick::Refused => {
                     return Err(NoReplica::Unable("the strategy chose none".to_owned()));
                 }
-                Pick::Full
-                    if wait == Wait::UntilCheckoutTimeout && self.one_frees(&open, deadline) =>
+                Pick::Full(nodes)
+                    if wait == Wait::UntilCheckoutTimeout && self.one_frees(&nodes, deadline) =>
                 {
                     continue;
                 }
-                Pick::Full => {
+                Pick::Full(_) => {
                     let in_use = "all connections to replicas are in use".to_owned();
                     return Err(NoReplica::Unable(in_use));
                 }
@@ -230,31 +230,31 @@ impl<C: ReplicatedConnection> Cluster<C> {
 
     /// Takes a permit of the node that is preferred, or else that the strategy chooses, among those
     /// with a free one.
-    fn pick<'a>(&self, open: &[Open<'a, C>], preferred: Option<usize>) -> Pick<'a, C> {
+    fn pick<'a>(&self, mut open: Vec<Open<'a, C>>, preferred: Option<usize>) -> Pick<'a, C> {
         let is_preferred = |open: &&Open<'a, C>| Some(open.node.place()) == preferred;
         let taken = |open: &Open<'a, C>| Some((open.node, open.node.permits().try_acquire()?));
         if let Some((node, permit)) = open.iter().find(is_preferred).and_then(taken) {
             return Pick::Taken(node, permit);
         }
-        let mut left: Vec<&Open<'a, C>> = open.iter().collect();
-        while !left.is_empty() {
-            let (fastest, max_lag) = (self.fastest(&left), self.settings().max_lag);
-            let candidate = |open: &&Open<'a, C>| open.candidate(fastest, max_lag);
-            let candidates: Vec<_> = left.iter().map(candidate).collect();
+        let mut full = Vec::new();
+        while !open.is_empty() {
+            let (fastest, max_lag) = (self.fastest(&open), self.settings().max_lag);
+            let candidate = |open: &Open<'a, C>| open.candidate(fastest, max_lag);
+            let candidates: Vec<_> = open.iter().map(candidate).collect();
             let chosen = self.0.selector.select(&candidates);
-            let Some((at, node)) = chosen.and_then(|at| Some((at, left.get(at)?.node))) else {
+            let Some(at) = chosen.filter(|at| *at < open.len()) else {
                 return Pick::Refused;
             };
-            if let Some(permit) = node.permits().try_acquire() {
-                return Pick::Taken(node, permit);
+            match taken(&open[at]) {
+                Some((node, permit)) => return Pick::Taken(node, permit),
+                None => full.push(open.remove(at).node),
             }
-            left.remove(at);
         }
-        Pick::Full
+        Pick::Full(full)
     }
 
     /// What the connections to the fastest of these nodes take, where the strategy goes by it.
-    fn fastest(&self, open: &[&Open<'_, C>]) -> Option<Duration> {
+    fn fastest(&self, open: &[Open<'_, C>]) -> Option<Duration> {
         match self.settings().strategy {
             Strategy::TwoChoices => open.iter().filter_map(|open| open.latency).min(),
             _ => None,
@@ -262,8 +262,8 @@ impl<C: ReplicatedConnection> Cluster<C> {
     }
 
     /// Waits until one of these nodes has a connection free; which one serves is asked anew then.
-    fn one_frees(&self, open: &[Open<'_, C>], deadline: Instant) -> bool {
-        let free = || open.iter().any(|open| open.node.permits().any_free());
+    fn one_frees(&self, nodes: &[&Arc<Node<C>>], deadline: Instant) -> bool {
+        let free = || nodes.iter().any(|node| node.permits().any_free());
         let bell = &self.0.common.bell;
         bell.wait_for(deadline, || free().then_some(())).is_some()
     }

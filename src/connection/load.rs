@@ -121,7 +121,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             primary_lost,
             successor,
             replicas,
-        } = &mut self.leases;
+        } = &mut *self.leases;
         let rest = Rest {
             primary,
             primary_lost,

@@ -62,8 +62,9 @@ use crate::statement::{Known, Statement};
 /// until the handle goes back to its pool.
 pub struct RoutedConnection<C: ReplicatedConnection> {
     cluster: Cluster<C>,
-    leases: Leases<C>,
-    unit: Unit,
+    /// Boxed, as is the unit: pools of handles move them about at each checkout.
+    leases: Box<Leases<C>>,
+    unit: Box<Unit>,
     outfit: Outfit<C>,
     patience: Patience,
     known: Known,
@@ -93,9 +94,9 @@ impl<C: ReplicatedConnection> Cluster<C> {
     /// still bounded by the `pool_size` of each node. Dropping it gives everything back.
     pub fn connection(&self) -> RoutedConnection<C> {
         RoutedConnection {
-            unit: new_unit(self),
+            unit: Box::new(new_unit(self)),
             cluster: self.clone(),
-            leases: Leases::new(),
+            leases: Box::new(Leases::new()),
             outfit: Outfit::new(),
             patience: Patience::default(),
             known: Known::default(),
@@ -346,8 +347,8 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         self.note_seen(ambient.map(|ambient| ambient.block));
         self.read_position_for_tokens();
         self.leases.tidy();
-        self.leases = Leases::new();
-        self.unit = new_unit(&self.cluster);
+        *self.leases = Leases::new();
+        *self.unit = new_unit(&self.cluster);
         self.outfit.end_unit();
         self.status = TransactionManagerStatus::default();
         self.last_answer = None;

@@ -125,7 +125,7 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
         };
         let Leases {
             primary, replicas, ..
-        } = &mut self.leases;
+        } = &mut *self.leases;
         let slots = [primary, &mut replicas[0].lease];
         let (mut lease, slot) = slots
             .into_iter()

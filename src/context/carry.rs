@@ -99,13 +99,7 @@ impl Context {
             let seen = marks.seen.clone().filter(|seen| now < seen.until);
             (marks.stickiness.clone(), seen, marks.place.clone())
         };
-        let all: Vec<_> = self
-            .0
-            .marks
-            .lock()
-            .values()
-            .map(|marks| copy(marks))
-            .collect();
+        let all: Vec<_> = self.0.marks.lock().iter().map(copy).collect();
         let mut written = self.0.resumed.lock().written().to_vec();
         for (stickiness, seen, place) in all {
             let replicas = place.replicas.upgrade();
@@ -175,7 +169,7 @@ impl Context {
     pub(crate) fn wrote_elsewhere(&self, place: &Place, now: Instant) -> bool {
         let marks = self.0.marks.lock();
         marks
-            .get(&place.id)
+            .of(place.id)
             .is_some_and(|marks| marks.stickiness.is_elsewhere(now))
     }
 
@@ -185,7 +179,7 @@ impl Context {
             return;
         }
         let mut all = self.0.marks.lock();
-        if all.contains_key(&place.id) {
+        if all.of(place.id).is_some() {
             return;
         }
         let (wall, now) = (wall(), Instant::now());
@@ -200,7 +194,7 @@ impl Context {
             seen,
             ..Marks::new(stickiness, place)
         };
-        all.insert(place.id, Box::new(marks));
+        all.add(marks);
     }
 }
 

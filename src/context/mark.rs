@@ -23,7 +23,7 @@ impl WriteMark {
     /// Notes that the write may end later than it seems to, because its connection is lost.
     pub(crate) fn doubt(&self) {
         let mut all = self.context.0.marks.lock();
-        if let Some(marks) = all.get_mut(&self.cluster) {
+        if let Some(marks) = all.of_mut(self.cluster) {
             marks.stickiness.doubt(self.ticket);
             let outer = marks.outer.get(&self.ticket);
             let outer: Vec<_> = outer.into_iter().flatten().map(WriteMark::handle).collect();
@@ -54,7 +54,7 @@ impl WriteMark {
     fn settle_here(&self, outcome: Outcome) -> Vec<WriteMark> {
         let now = Instant::now();
         let mut all = self.context.0.marks.lock();
-        let Some(marks) = all.get_mut(&self.cluster) else {
+        let Some(marks) = all.of_mut(self.cluster) else {
             return vec![];
         };
         let sticky_for = marks.place.sticky_for;

@@ -29,6 +29,34 @@ impl Marks {
     }
 }
 
+/// The marks of all clusters; mostly there is one cluster.
+#[derive(Debug, Default)]
+pub(super) struct AllMarks(Vec<Marks>);
+
+impl AllMarks {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Marks> {
+        self.0.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Marks> {
+        self.0.iter_mut()
+    }
+
+    pub(super) fn of(&self, cluster: ClusterId) -> Option<&Marks> {
+        self.iter().find(|marks| marks.place.id == cluster)
+    }
+
+    pub(super) fn of_mut(&mut self, cluster: ClusterId) -> Option<&mut Marks> {
+        self.iter_mut().find(|marks| marks.place.id == cluster)
+    }
+
+    /// Adds those of a cluster that has none.
+    pub(super) fn add(&mut self, marks: Marks) {
+        self.0.reserve_exact(1);
+        self.0.push(marks);
+    }
+}
+
 impl Context {
     /// Tells whether nothing was written or read here, nor by the requests before.
     pub(crate) fn is_blank(&self) -> bool {
@@ -41,8 +69,10 @@ impl Context {
         self.take_up(place);
         let mut all = self.0.marks.lock();
         self.0.is_marked.store(true, Ordering::Release);
-        let new = || Box::new(Marks::new(Stickiness::default(), place));
-        f(all.entry(place.id).or_insert_with(new))
+        if all.of(place.id).is_none() {
+            all.add(Marks::new(Stickiness::default(), place));
+        }
+        f(all.of_mut(place.id).expect("was added above"))
     }
 
     pub(super) fn change<R>(&self, place: &Place, change: impl FnOnce(&mut Stickiness) -> R) -> R {
@@ -64,9 +94,7 @@ impl Context {
             (stickiness, marks.seen.clone(), marks.place.clone())
         };
         // copied first: never two of these locks at once
-        let all = inner.0.marks.lock();
-        let taken: Vec<_> = all.values().map(|marks| copy(marks)).collect();
-        drop(all);
+        let taken: Vec<_> = inner.0.marks.lock().iter().map(copy).collect();
         for (stickiness, seen, place) in taken {
             if let Some(seen) = seen {
                 self.saw(&place, seen);
@@ -82,7 +110,7 @@ impl Context {
     }
 
     pub(super) fn doubt(&self, cluster: ClusterId, ticket: Ticket) {
-        if let Some(marks) = self.0.marks.lock().get_mut(&cluster) {
+        if let Some(marks) = self.0.marks.lock().of_mut(cluster) {
             marks.stickiness.doubt(ticket);
         }
     }
@@ -90,7 +118,7 @@ impl Context {
     /// Lets a mark of the context around this one end with the write that still runs in this one.
     fn bequeath(&self, ticket: Ticket, mark: WriteMark) {
         let mut all = self.0.marks.lock();
-        if let Some(marks) = all.get_mut(&mark.cluster) {
+        if let Some(marks) = all.of_mut(mark.cluster) {
             if marks
                 .stickiness
                 .running()

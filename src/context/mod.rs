@@ -10,7 +10,6 @@ mod stickiness;
 pub(crate) mod token;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::RefUnwindSafe;
@@ -22,7 +21,7 @@ use parking_lot::Mutex;
 
 use self::carry::wall;
 pub(crate) use self::mark::WriteMark;
-use self::marks::Marks;
+use self::marks::{AllMarks, Marks};
 use self::resumed::Resumed;
 pub use self::scope::Scope;
 pub(crate) use self::seen::{Floor, Seen, Who};
@@ -102,7 +101,7 @@ struct Inner {
     /// There are marks: most contexts never have any, and are asked without a lock.
     is_marked: AtomicBool,
     /// Protects the marks of all clusters; held for a few instructions, never over I/O.
-    marks: Mutex<BTreeMap<ClusterId, Box<Marks>>>,
+    marks: Mutex<AllMarks>,
 }
 
 // no user code runs under the lock, so that a panic finds nothing half done
@@ -193,7 +192,7 @@ impl Context {
     ///
     /// Writes that still run keep their marks.
     pub fn unstick(&self) {
-        for marks in self.0.marks.lock().values_mut() {
+        for marks in self.0.marks.lock().iter_mut() {
             marks.stickiness.unstick();
         }
     }
@@ -215,7 +214,7 @@ impl Context {
         let now = Instant::now();
         let sticky = |marks: &Marks| marks.stickiness.is_sticky(now);
         let all = self.0.marks.lock();
-        all.values().any(|marks| sticky(marks)) || self.0.resumed.lock().is_sticky(wall())
+        all.iter().any(sticky) || self.0.resumed.lock().is_sticky(wall())
     }
 
     /// Tells what a replica of the cluster must have to miss nothing that was written here.
@@ -223,13 +222,13 @@ impl Context {
         self.take_up(place);
         let marks = self.0.marks.lock();
         marks
-            .get(&place.id)
+            .of(place.id)
             .map_or(Need::Nothing, |marks| marks.stickiness.need(now))
     }
 
     pub(crate) fn unstick_for(&self, place: &Place) {
         self.take_up(place);
-        if let Some(marks) = self.0.marks.lock().get_mut(&place.id) {
+        if let Some(marks) = self.0.marks.lock().of_mut(place.id) {
             marks.stickiness.unstick();
         }
     }
@@ -258,7 +257,7 @@ impl Context {
 
     /// Drops the position that is waited for, which no server has reached.
     pub(crate) fn void(&self, place: &Place) {
-        if let Some(marks) = self.0.marks.lock().get_mut(&place.id) {
+        if let Some(marks) = self.0.marks.lock().of_mut(place.id) {
             marks.stickiness.void();
         }
     }

@@ -84,7 +84,7 @@ impl Context {
     pub(crate) fn demand_for(&self, place: &Place, now: Instant) -> Need {
         self.take_up(place);
         let marks = self.0.marks.lock();
-        marks.get(&place.id).map_or(Need::Nothing, |marks| {
+        marks.of(place.id).map_or(Need::Nothing, |marks| {
             let seen = marks.seen.as_ref().filter(|seen| now < seen.until);
             marks.stickiness.need(now).after(seen.cloned())
         })
