@@ -65,7 +65,19 @@ impl<C: ReplicatedConnection> Leases<C> {
     }
 
     /// Gives back what the last statement has left behind; the replica in use is the first then.
+    #[inline]
     pub(super) fn tidy(&mut self) {
+        let is_spent = |slot: &Slot<C>| slot.spent != Spent::No;
+        let nothing_is_left = !self.primary_lost
+            && self.successor.is_none()
+            && self.replicas[1].lease.is_none()
+            && !self.replicas.iter().any(is_spent);
+        if !nothing_is_left {
+            self.clear_up();
+        }
+    }
+
+    fn clear_up(&mut self) {
         for slot in &mut self.replicas {
             if slot.spent == Spent::Lost {
                 if let Some(lease) = &mut slot.lease {

@@ -16,6 +16,7 @@ use super::settle::{Answer, answered, mark_for, note_failure, note_success, occu
 use super::unit::Unit;
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Cluster, Role};
+use crate::context::WriteMark;
 use crate::decision::{Course, Rule};
 use crate::node::{Lease, Origin, Tenancy};
 use crate::statement::{Form, Statement};
@@ -182,7 +183,9 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         } = self;
         let (cluster, course) = (borrower.cluster, Course::primary(rule));
         let lease = borrower.primary_for(primary, unit, rule)?;
-        let (origin, loaded) = load_there::<C, B, T>(lease, unit, source, cluster, statement);
+        let (origin, conn, mark) = enter(lease, unit, cluster, statement);
+        let mut loaded = Peeked::new(LoadConnection::<B>::load(conn, source));
+        settle::<C, _, _>(&mut loaded, unit, statement, mark);
         answered(last_answer, cluster, origin.node, course, statement);
         if let Err(error) = &loaded {
             *primary_lost = note_loss(&origin, unit, error);
@@ -215,12 +218,12 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         let source = Shared::new(source);
         let lease = borrower.primary_for(primary, unit, rule)?;
         let tenancy = lease.tenancy;
-        let (origin, first) =
-            load_there::<C, B, _>(lease, unit, source.clone(), cluster, statement);
+        let (origin, conn, mark) = enter(lease, unit, cluster, statement);
+        let mut first = Peeked::new(LoadConnection::<B>::load(conn, source.clone()));
+        settle::<C, _, _>(&mut first, unit, statement, mark);
         answered(last_answer, cluster, origin.node, course, statement);
-        let error = match first {
-            Ok(cursor) => return Ok(cursor),
-            Err(error) => error,
+        let Err(error) = first else {
+            return first;
         };
         *primary_lost = note_loss(&origin, unit, &error);
         let may = tenancy != Tenancy::Session && may_resend::<C>(unit, statement, &error);
@@ -230,49 +233,48 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
         // what the failed try has borrowed stays borrowed, and is closed by the next statement
         *primary_lost = true;
         let lease = borrower.primary_for(successor, unit, rule)?;
-        let (origin, second) = load_there::<C, B, _>(lease, unit, source, cluster, statement);
+        let (origin, conn, mark) = enter(lease, unit, cluster, statement);
+        let mut second = Peeked::new(LoadConnection::<B>::load(conn, source));
+        settle::<C, _, _>(&mut second, unit, statement, mark);
         answered(last_answer, cluster, origin.node, course, statement);
         second
     }
 }
 
-/// Loads from a connection to the primary, and settles what that leaves behind.
-fn load_there<'conn, 'query, C, B, T>(
+/// Takes what a statement needs on the primary: where its answer comes from, the connection, and the
+/// ticket of a write.
+fn enter<'conn, C: ReplicatedConnection>(
     lease: &'conn mut Lease<C>,
     unit: &mut Unit,
-    source: T,
     cluster: &Cluster<C>,
     statement: &Statement,
-) -> (Origin<'conn, C>, QueryResult<PeekedOf<'conn, 'query, C, B>>)
-where
-    C: ReplicatedConnection + LoadConnection<B>,
-    T: Query + QueryFragment<C::Backend> + QueryId + 'query,
-    C::Backend: QueryMetadata<T::SqlType>,
-{
+) -> (Origin<'conn, C>, &'conn mut C, Option<WriteMark>) {
     // the cursor borrows the connection from here on: what is noted on it is noted now
     occupy(lease, statement);
     let mark = mark_for(cluster, unit, lease, statement);
     let (origin, conn) = lease.split();
-    let loaded = Peeked::new(LoadConnection::<B>::load(conn, source));
+    (origin, conn, mark)
+}
+
+/// Settles what loading from the primary leaves behind.
+fn settle<C: ReplicatedConnection, I, R>(
+    loaded: &mut QueryResult<Peeked<I, R>>,
+    unit: &mut Unit,
+    statement: &Statement,
+    mark: Option<WriteMark>,
+) {
     if !loaded.as_ref().is_err_and(shows_nothing::<C>) {
         unit.used_primary();
     }
-    let settled = match loaded {
+    match loaded {
         Ok(cursor) => {
             note_success(unit, statement);
-            Ok(match unit.in_transaction() {
-                true => {
-                    unit.keep(mark);
-                    cursor
-                }
-                false => cursor.ending(mark),
-            })
+            match unit.in_transaction() {
+                true => unit.keep(mark),
+                false => cursor.ends(mark),
+            }
         }
-        Err(error) => {
-            // nobody can be asked for evidence while the cursor's slot is borrowed
-            note_failure::<C>(unit, statement, mark, &error, || false);
-            Err(error)
-        }
-    };
-    (origin, settled)
+        // nobody can be asked for evidence while the cursor's slot is borrowed
+        Err(error) => note_failure::<C>(unit, statement, mark, error, || false),
+    }
 }

@@ -116,10 +116,12 @@ where
             _mark: None,
         })
     }
+}
 
-    pub(super) fn ending(mut self, mark: Option<WriteMark>) -> Self {
+impl<I, R> Peeked<I, R> {
+    /// Notes the write that ends with it.
+    pub(super) fn ends(&mut self, mark: Option<WriteMark>) {
         self._mark = mark.map(Box::new);
-        self
     }
 }
 

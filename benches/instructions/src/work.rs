@@ -16,6 +16,8 @@ pub enum Work {
     Typed,
     /// A read by `into_boxed` in a block.
     Boxed,
+    /// A typed read on the primary, outside any block.
+    Primary,
     /// A handle is taken and given back.
     Handle,
     /// A handle is taken, a block reads once, and the handle is given back.
@@ -38,12 +40,19 @@ impl On {
 }
 
 impl Work {
-    pub const ALL: [Self; 4] = [Self::Typed, Self::Boxed, Self::Handle, Self::Unit];
+    pub const ALL: [Self; 5] = [
+        Self::Typed,
+        Self::Boxed,
+        Self::Primary,
+        Self::Handle,
+        Self::Unit,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Typed => "typed",
             Self::Boxed => "boxed",
+            Self::Primary => "primary",
             Self::Handle => "handle",
             Self::Unit => "unit",
         }
@@ -64,7 +73,9 @@ impl Work {
         let pool = pool();
         done(typed(&mut *pool.get().expect("a handle is free"), 1));
         match self {
-            Self::Typed | Self::Unit => ids.for_each(|id| done(typed(&mut conn, id))),
+            Self::Typed | Self::Primary | Self::Unit => {
+                ids.for_each(|id| done(typed(&mut conn, id)))
+            }
             Self::Boxed => ids.for_each(|id| done(boxed(&mut conn, id))),
             Self::Handle => {}
         }
@@ -82,6 +93,10 @@ impl Work {
         match self {
             Self::Typed => get().distributed(|conn| ids.for_each(|id| done(typed(conn, id)))),
             Self::Boxed => get().distributed(|conn| ids.for_each(|id| done(boxed(conn, id)))),
+            Self::Primary => {
+                let mut conn = get();
+                ids.for_each(|id| done(typed(&mut *conn, id)));
+            }
             Self::Handle => ids.for_each(|_| drop(black_box(get()))),
             Self::Unit => ids.for_each(|id| get().distributed(|conn| done(typed(conn, id)))),
         }
