@@ -87,8 +87,8 @@ impl<C: ReplicatedConnection> Cluster<C> {
 /// A replica that may be asked, with what a strategy goes by, as it was known at one moment.
 pub(super) struct Open<'a, C: ReplicatedConnection> {
     pub(super) node: &'a Arc<Node<C>>,
-    /// How long its connections were in use lately.
-    pub(super) latency: Option<Duration>,
+    /// How long its connections were in use lately, in seconds.
+    pub(super) latency: Option<f64>,
     lag: Option<Duration>,
     load: Option<u32>,
     /// The part of its weight that it gets as it warms up.
@@ -112,7 +112,7 @@ impl<'a, C: ReplicatedConnection> Open<'a, C> {
     /// strategy goes by that.
     pub(super) fn candidate(
         &self,
-        fastest: Option<Duration>,
+        fastest: Option<f64>,
         max_lag: Option<Duration>,
     ) -> Candidate<'a> {
         let speeds = self.latency.zip(fastest);

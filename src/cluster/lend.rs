@@ -131,14 +131,13 @@ impl<C: ReplicatedConnection> Cluster<C> {
         wanted: Wanted<'_>,
         except: Option<usize>,
         wait: Wait,
+        mut now: Instant,
         deadline: Instant,
     ) -> Result<Lease<C>, NoReplica> {
-        self.0.attend(Use::Read);
         let members = self.0.members();
         let mut failed: Vec<usize> = except.into_iter().collect();
         let mut behind = false;
         loop {
-            let now = Instant::now();
             let mut open = open_replicas(&members, wanted, self.0.era(), now);
             open.retain(|open| !failed.contains(&open.node.place()));
             if open.is_empty() {
@@ -156,6 +155,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
                 Pick::Full(nodes)
                     if wait == Wait::UntilCheckoutTimeout && self.one_frees(&nodes, deadline) =>
                 {
+                    now = Instant::now();
                     continue;
                 }
                 Pick::Full(_) => {
@@ -164,7 +164,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
                 }
             };
             match node
-                .lend(permit, deadline)
+                .lend(permit, now, deadline)
                 .map(|lease| self.checked(lease, wanted))
             {
                 Ok(Ok(lease)) => return Ok(lease),
@@ -172,6 +172,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
                 Err(_) => {}
             }
             failed.push(node.place());
+            now = Instant::now();
         }
     }
 
@@ -254,9 +255,10 @@ impl<C: ReplicatedConnection> Cluster<C> {
     }
 
     /// What the connections to the fastest of these nodes take, where the strategy goes by it.
-    fn fastest(&self, open: &[Open<'_, C>]) -> Option<Duration> {
+    fn fastest(&self, open: &[Open<'_, C>]) -> Option<f64> {
+        let latencies = open.iter().filter_map(|open| open.latency);
         match self.settings().strategy {
-            Strategy::TwoChoices => open.iter().filter_map(|open| open.latency).min(),
+            Strategy::TwoChoices => latencies.reduce(f64::min),
             _ => None,
         }
     }
@@ -333,15 +335,17 @@ fn lend_by<C: ReplicatedConnection>(
         return Err(known());
     }
     let permit = node.permits().acquire(deadline).ok_or_else(busy)?;
-    let lent = node.lend(permit, deadline).map_err(|denial| match denial {
-        Denial::NotAnswering(DialError { cause, class, .. }) => no_primary(&cause, class),
-        Denial::NotNow => match next_dial() {
-            // after a refused password nobody dials for long
-            Some(next) if next > deadline => known(),
-            _ => Refused::Passing(known().into()),
-        },
-        Denial::Busy => busy(),
-    });
+    let lent = node
+        .lend(permit, Instant::now(), deadline)
+        .map_err(|denial| match denial {
+            Denial::NotAnswering(DialError { cause, class, .. }) => no_primary(&cause, class),
+            Denial::NotNow => match next_dial() {
+                // after a refused password nobody dials for long
+                Some(next) if next > deadline => known(),
+                _ => Refused::Passing(known().into()),
+            },
+            Denial::Busy => busy(),
+        });
     let mut lease = lent?;
     match lease.role() {
         Role::Primary => Ok(lease),

@@ -183,12 +183,17 @@ impl Patience {
         self.0.set(None);
     }
 
-    /// Waits for something until a deadline, which leaves `reserve` of all that there is, `most`,
+    /// Waits for something from now until a deadline, which leaves `reserve` of all that there is, `most`,
     /// to whatever is waited for next.
-    fn wait<R>(&self, most: Duration, reserve: Duration, f: impl FnOnce(Instant) -> R) -> R {
+    fn wait<R>(
+        &self,
+        most: Duration,
+        reserve: Duration,
+        f: impl FnOnce(Instant, Instant) -> R,
+    ) -> R {
         let began = Instant::now();
         let left = self.0.get().unwrap_or(most);
-        let result = f(began + left.saturating_sub(reserve));
+        let result = f(began, began + left.saturating_sub(reserve));
         self.0.set(Some(left.saturating_sub(began.elapsed())));
         result
     }
@@ -213,11 +218,12 @@ impl<C: ReplicatedConnection> Borrower<'_, C> {
     /// Waits for something for as long as the statement still may.
     pub(super) fn wait<R>(self, f: impl FnOnce(Instant) -> R) -> R {
         let most = self.cluster.settings().checkout_timeout;
-        self.patience.wait(most, Duration::ZERO, f)
+        self.patience
+            .wait(most, Duration::ZERO, |_, deadline| f(deadline))
     }
 
     /// Waits for a replica: the last quarter is the primary's, where that can serve instead.
-    fn wait_for_replica<R>(self, f: impl FnOnce(Instant) -> R) -> R {
+    fn wait_for_replica<R>(self, f: impl FnOnce(Instant, Instant) -> R) -> R {
         let most = self.cluster.settings().checkout_timeout;
         let reserve = match self.cluster.settings().fallback {
             Fallback::Error => Duration::ZERO,
@@ -302,7 +308,10 @@ impl<C: ReplicatedConnection> Borrower<'_, C> {
         except: Option<usize>,
         wait: Wait,
     ) -> QueryResult<Result<(), NoReplica>> {
-        let lend = |deadline| self.cluster.lend_replica(wanted, except, wait, deadline);
+        let lend = |now, deadline| {
+            let cluster = self.cluster;
+            cluster.lend_replica(wanted, except, wait, now, deadline)
+        };
         let mut lease = match self.wait_for_replica(lend) {
             Ok(lease) => lease,
             Err(none) => return Ok(Err(none)),

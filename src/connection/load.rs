@@ -153,12 +153,8 @@ impl<'conn, C: ReplicatedConnection> Rest<'conn, C> {
     /// Notes which replica has answered.
     fn read_by(&mut self, origin: &Origin<'_, C>, rule: Rule, statement: &Statement) {
         self.unit.pin(origin.node.place());
-        let (last, cluster, course) = (
-            &mut *self.last_answer,
-            self.borrower.cluster,
-            Course::replica(rule),
-        );
-        answered(last, cluster, origin.node, course, statement);
+        let (cluster, course) = (self.borrower.cluster, Course::replica(rule));
+        answered(self.last_answer, cluster, origin.node, course, statement);
     }
 
     /// Loads from the primary.

@@ -32,13 +32,13 @@ pub(super) enum Admission {
 }
 
 impl<C: ReplicatedConnection> Node<C> {
-    /// Lends a connection under a permit, before `deadline`.
+    /// Lends a connection under a permit, which was `asked` for just now, before `deadline`.
     pub(crate) fn lend(
         self: &Arc<Self>,
         permit: Permit,
+        asked: Instant,
         deadline: Instant,
     ) -> Result<Lease<C>, Denial> {
-        let asked = Instant::now();
         let mut heard = asked;
         loop {
             let mut pooled = match self.wait_for_one(deadline, &mut heard)? {

@@ -9,7 +9,8 @@ const MEMORY: Duration = Duration::from_secs(1);
 /// An average of how long something took, which forgets by time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Latency {
-    average: Duration,
+    /// In seconds.
+    average: f64,
     at: Instant,
     count: u32,
 }
@@ -19,6 +20,7 @@ impl Latency {
     ///
     /// The first ones count alike, so that one slow beginning does not stand for all.
     pub(super) fn after(before: Option<Self>, took: Duration, now: Instant) -> Self {
+        let took = took.as_secs_f64();
         let Some(before) = before else {
             return Self {
                 average: took,
@@ -31,13 +33,14 @@ impl Latency {
         let forgotten = 1.0 - (-age.div_duration_f64(MEMORY)).exp();
         let share = forgotten.max(1.0 / f64::from(count));
         Self {
-            average: before.average.mul_f64(1.0 - share) + took.mul_f64(share),
+            average: before.average * (1.0 - share) + took * share,
             at: now,
             count,
         }
     }
 
-    pub(crate) fn average(self) -> Duration {
+    /// In seconds.
+    pub(crate) fn average(self) -> f64 {
         self.average
     }
 }
@@ -52,17 +55,18 @@ mod tests {
         let ms = Duration::from_millis;
         // (when, took, average), in milliseconds
         let table = [
-            (0, 50, 50),
-            (1, 10, 30),
-            (2, 9, 23),
-            (1_002, 23, 23),
-            (11_002, 100, 99),
-            (11_003, 0, 83),
+            (0, 50, 50.0),
+            (1, 10, 30.0),
+            (2, 9, 23.0),
+            (1_002, 23, 23.0),
+            (11_002, 100, 99.997),
+            (11_003, 0, 83.330),
         ];
         let mut latency = None;
         for (at, took, expected) in table {
             let after = Latency::after(latency, ms(took), start + ms(at));
-            assert_eq!(after.average().as_millis(), expected, "at {at} ms");
+            let off = (after.average() * 1e3 - expected).abs();
+            assert!(off < 0.001, "at {at} ms: {after:?}");
             latency = Some(after);
         }
     }

@@ -75,7 +75,7 @@ impl Fixture {
     fn lend_within(&self, time: Duration) -> Result<Lease<SqliteConnection>, Denial> {
         let deadline = Instant::now() + time;
         let permit = self.node.permits().acquire(deadline).expect("one is free");
-        self.node.lend(permit, deadline)
+        self.node.lend(permit, Instant::now(), deadline)
     }
 
     fn wait_for_quarantine(&self) {

@@ -14,15 +14,16 @@ const TOLERANCE: f64 = 1.5;
 /// What the slowest replica keeps, so that it is noticed when it is fast again.
 const SLOWEST_SHARE: f64 = 0.1;
 
-/// The part of its weight that a replica gets of which reads take so long, beside the fastest.
+/// The part of its weight that a replica gets of which reads take so long, in seconds, beside the
+/// fastest.
 ///
 /// Two choices see only what this process has under way, which is little where there are many
 /// processes: by this they evade a replica that is slower than its weight says, too. See the
 /// simulation in `benches/balance`.
-pub(crate) fn share_of_slow(own: Duration, fastest: Duration) -> f64 {
+pub(crate) fn share_of_slow(own: f64, fastest: f64) -> f64 {
     match own <= fastest {
         true => 1.0,
-        false => (TOLERANCE * fastest.div_duration_f64(own)).clamp(SLOWEST_SHARE, 1.0),
+        false => (TOLERANCE * fastest / own).clamp(SLOWEST_SHARE, 1.0),
     }
 }
 

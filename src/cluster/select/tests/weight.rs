@@ -72,17 +72,17 @@ proptest! {
 fn a_slow_replica_gets_less_but_is_not_forgotten() {
     // (its own average, the fastest one's, its share), times in milliseconds
     let table = [
-        (10, 10, 1.0),
-        (14, 10, 1.0),
-        (15, 10, 1.0),
-        (30, 10, 0.5),
-        (60, 10, 0.25),
-        (10_000, 10, 0.1),
-        (0, 0, 1.0),
-        (1, 0, 0.1),
+        (10.0, 10.0, 1.0),
+        (14.0, 10.0, 1.0),
+        (15.0, 10.0, 1.0),
+        (30.0, 10.0, 0.5),
+        (60.0, 10.0, 0.25),
+        (10_000.0, 10.0, 0.1),
+        (0.0, 0.0, 1.0),
+        (1.0, 0.0, 0.1),
     ];
     for (own, fastest, share) in table {
-        let seen = share_of_slow(Duration::from_millis(own), Duration::from_millis(fastest));
+        let seen = share_of_slow(own, fastest);
         assert_eq!(seen, share, "{own} ms beside {fastest} ms");
     }
 }
