@@ -51,6 +51,7 @@ impl Context {
         Self(Arc::new(Inner {
             bears_token: true,
             cookies,
+            is_noted: AtomicBool::new(!resumed.is_empty()),
             has_resumed: AtomicBool::new(!resumed.is_empty()),
             resumed: Mutex::new(resumed),
             ..Inner::default()
@@ -184,8 +185,6 @@ impl Context {
         }
         let (wall, now) = (wall(), Instant::now());
         let mut resumed = self.0.resumed.lock();
-        // before there is nothing to take up any more: in between the context would seem blank
-        self.0.is_marked.store(true, Ordering::Release);
         let (stickiness, seen) = resumed.marks_of(place.tag, place.sticky_for, wall, now);
         self.0
             .has_resumed

@@ -60,15 +60,14 @@ impl AllMarks {
 impl Context {
     /// Tells whether nothing was written or read here, nor by the requests before.
     pub(crate) fn is_blank(&self) -> bool {
-        let noted = [&self.0.is_marked, &self.0.has_resumed];
-        !noted.iter().any(|noted| noted.load(Ordering::Acquire))
+        !self.0.is_noted.load(Ordering::Acquire)
     }
 
     /// Looks at the marks of a cluster, or makes them.
     pub(super) fn with_marks<R>(&self, place: &Place, f: impl FnOnce(&mut Marks) -> R) -> R {
         self.take_up(place);
         let mut all = self.0.marks.lock();
-        self.0.is_marked.store(true, Ordering::Release);
+        self.0.is_noted.store(true, Ordering::Release);
         if all.of(place.id).is_none() {
             all.add(Marks::new(Stickiness::default(), place));
         }

@@ -98,8 +98,9 @@ struct Inner {
     epoch: AtomicU64,
     /// Something was read that the requests which follow are to see.
     has_viewed: AtomicBool,
-    /// There are marks: most contexts never have any, and are asked without a lock.
-    is_marked: AtomicBool,
+    /// Something was written or read, or a token told of it: most contexts begin without, and are asked
+    /// without a lock until then.
+    is_noted: AtomicBool,
     /// Protects the marks of all clusters; held for a few instructions, never over I/O.
     marks: Mutex<AllMarks>,
 }
