@@ -266,6 +266,7 @@ impl Events {
     }
 
     /// A statement was answered.
+    #[inline]
     pub(crate) fn routed(&self, route: impl FnOnce() -> Route) {
         if self.observer.is_some() {
             self.tell(&Event::Routed(&route()));

@@ -88,12 +88,9 @@ impl<C: ReplicatedConnection> RoutedConnection<C> {
             };
             let (origin, conn) = lease.split();
             let loaded = Peeked::new(LoadConnection::<B>::load(conn, source.clone()));
-            let error = match loaded {
-                Err(error) => error,
-                loaded => {
-                    rest.read_by(&origin, rule, statement);
-                    return loaded;
-                }
+            let Err(error) = loaded else {
+                rest.read_by(&origin, rule, statement);
+                return loaded;
             };
             failed = Some(origin.node.place());
             slot.spent = spent_by::<C>(rest.unit, &error);

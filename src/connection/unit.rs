@@ -247,7 +247,7 @@ impl Unit {
 
     /// Tells whether something was written since the block chose its replica.
     #[inline]
-    pub(super) fn pin_facts(&self, cluster: &Place, has: impl FnOnce(&Need) -> bool) -> PinFacts {
+    pub(super) fn pin_facts(&self, cluster: &Place, has: impl Fn(&Need) -> bool) -> PinFacts {
         let Some(pin) = self.block().and_then(|block| block.pin.as_ref()) else {
             return PinFacts::None;
         };

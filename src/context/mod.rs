@@ -127,13 +127,11 @@ impl Context {
     ///
     /// `f` is the router's own and enters no context.
     #[inline]
-    pub(crate) fn with_current<R>(f: impl FnOnce(Option<&Self>) -> R) -> R {
-        let mut f = Some(f);
-        let mut call = |current: Option<&Self>| f.take().map(|f| f(current));
-        match ENTERED.try_with(|stack| call(stack.borrow().last().map(|(_, context)| context))) {
-            Ok(Some(result)) => result,
-            _ => call(None).expect("f runs once"),
-        }
+    pub(crate) fn with_current<R>(f: impl Fn(Option<&Self>) -> R) -> R {
+        // a thread that is ending has no context
+        ENTERED
+            .try_with(|stack| f(stack.borrow().last().map(|(_, context)| context)))
+            .unwrap_or_else(|_| f(None))
     }
 
     /// Runs `f` inside this context.

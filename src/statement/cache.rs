@@ -37,13 +37,14 @@ impl Hasher for Quick {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        let mut words = bytes.chunks_exact(8);
-        for word in &mut words {
+        let Some(last) = bytes.last_chunk() else {
+            return bytes.iter().for_each(|&byte| self.mix(byte.into()));
+        };
+        for word in bytes.chunks_exact(8) {
             self.mix(word.try_into().map_or(0, u64::from_le_bytes));
         }
-        for &byte in words.remainder() {
-            self.mix(byte.into());
-        }
+        // some of it again, rather than what is left byte by byte
+        self.mix(u64::from_le_bytes(*last));
     }
 
     fn write_u64(&mut self, hash: u64) {
@@ -351,16 +352,19 @@ impl Known {
         }
     }
 
-    /// Forgets all of it when a replica has refused something, which happens once for each such
-    /// statement.
     #[inline]
     fn catch_up(&mut self, learned: &Learned) {
         let generation = learned.generation.load(Ordering::Acquire);
         if generation != self.generation {
-            self.generation = generation;
-            self.refused = Arc::clone(&learned.refused.read());
-            self.queries.clear();
-            self.texts.clear();
+            self.begin_anew(generation, learned);
         }
+    }
+
+    /// Forgets all of it, because a replica has refused something: once for each such statement.
+    fn begin_anew(&mut self, generation: u64, learned: &Learned) {
+        self.generation = generation;
+        self.refused = Arc::clone(&learned.refused.read());
+        self.queries.clear();
+        self.texts.clear();
     }
 }
