@@ -111,6 +111,7 @@ mod second_net;
 mod secrets;
 #[path = "every/seed.rs"]
 mod seed;
+mod settings;
 #[path = "every/shared_endpoint.rs"]
 mod shared_endpoint;
 #[path = "every/stale_fallback.rs"]

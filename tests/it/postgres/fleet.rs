@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use diesel_routed::{ClusterConfig, Context, NodeConfig};
 
+use super::settings::set;
 use crate::kit::postgres::{Pool, cluster, try_who, warm};
 use crate::kit_health::SOON;
 use crate::kit_pools::postgres::pool_of;
@@ -150,8 +151,7 @@ fn during<T>(f: impl Fn() -> T) -> (T, T, f64) {
 
 fn log_statements(cluster: &Cluster, which: &str) {
     for node in 0..3 {
-        cluster.sql(node, &format!("ALTER SYSTEM SET log_statement = '{which}'"));
-        cluster.sql(node, "SELECT pg_reload_conf()");
+        set(cluster, node, &format!("log_statement = '{which}'"));
     }
 }
 
@@ -200,8 +200,7 @@ fn check_probes(cluster: &Cluster) {
 
 /// Promotes n1, which takes its time with each connection.
 fn check_promotion(cluster: &Cluster, members: &[Member]) {
-    cluster.sql(1, "ALTER SYSTEM SET pre_auth_delay = 1");
-    cluster.sql(1, "SELECT pg_reload_conf()");
+    set(cluster, 1, "pre_auth_delay = 1");
     cluster.wait_replicated();
     let last = cluster.sql(1, "SELECT max(id) FROM note");
     cluster.kill(0);

@@ -10,6 +10,7 @@ use diesel::sql_types::Text;
 use diesel_routed::{ClusterConfig, Context, Decision, Event, Reason, Role};
 
 use super::log::log_statements;
+use super::settings::set;
 use crate::kit::config;
 use crate::kit::postgres::*;
 use crate::kit_health::postgres::*;
@@ -22,11 +23,6 @@ fn read_with(pool: &Pool, token: &str) -> (Vec<String>, String) {
         let read = |conn: &mut Conn| (bodies(conn), who(conn));
         pool.get().unwrap().distributed(read)
     })
-}
-
-fn set(cluster: &Cluster, node: usize, setting: &str) {
-    cluster.sql(node, &format!("ALTER SYSTEM SET {setting}"));
-    cluster.sql(node, "SELECT pg_reload_conf()");
 }
 
 /// n1 is promoted, while n2 follows the old primary, further than n1 has come.
@@ -134,6 +130,8 @@ fn n24_with_synchronous_replication_a_replica_may_be_ahead_of_its_primary() {
     let db = db_with(1, patient);
     warm(&db.pool);
     set(&db.cluster, 0, "synchronous_standby_names = 'nobody'");
+    // whether commits wait is told to the others by the checkpointer, which reads its settings first
+    db.cluster.sql(0, "CHECKPOINT");
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
     std::thread::scope(|scope| {
         scope.spawn(|| write(&mut db.pool.get().unwrap(), "unconfirmed"));
@@ -259,10 +257,6 @@ fn n41_lost_commits_are_told_and_not_waited_for() {
     known.wait_for_all();
     set(&db.cluster, 0, "wal_writer_delay = '10s'");
     set(&db.cluster, 0, "synchronous_commit = off");
-    wait_until("the setting is in force", SOON, || {
-        let setting = db.cluster.try_app_sql(0, "SHOW synchronous_commit");
-        setting.as_deref() == Ok("off")
-    });
     let request = Context::resume("");
     let much = "INSERT INTO note (body) SELECT repeat('x', 200) FROM generate_series(1, 1000)";
     request

@@ -1,5 +1,6 @@
 //! What PostgreSQL says of the statements that it has run.
 
+use super::settings::set;
 use crate::support::Cluster;
 
 /// What the statements of Makara's tests need.
@@ -10,13 +11,7 @@ pub(super) const MAKARA: &[&str] = &[
 ];
 
 pub(super) fn log_statements(cluster: &Cluster, node: usize) {
-    cluster.sql(node, "ALTER SYSTEM SET log_statement = 'all'");
-    cluster.sql(node, "SELECT pg_reload_conf()");
-    crate::support::wait_until(
-        "statements are logged",
-        std::time::Duration::from_secs(5),
-        || cluster.sql(node, "SHOW log_statement") == "all",
-    );
+    set(cluster, node, "log_statement = 'all'");
 }
 
 pub(super) fn has_logged(cluster: &Cluster, node: usize, text: &str) -> bool {

@@ -8,6 +8,7 @@ use diesel::result::Error;
 use diesel_routed::ErrorClass::{self, Authentication, Conflict, Death, Load, Query, Role, Schema};
 use diesel_routed::ReplicatedConnection;
 
+use super::settings::set;
 use crate::kit::postgres::{Plain, cluster};
 use crate::support::{Cluster, wait_until};
 
@@ -92,8 +93,7 @@ fn errors_of_statements_have_their_class() {
 #[test]
 fn a_conflict_with_recovery_cancels_a_statement_or_ends_the_connection() {
     let cluster = cluster(1);
-    cluster.sql(1, "ALTER SYSTEM SET max_standby_streaming_delay = 0");
-    cluster.sql(1, "SELECT pg_reload_conf()");
+    set(&cluster, 1, "max_standby_streaming_delay = 0");
     for (reading, expected, lives) in [
         ("SELECT count(*), pg_sleep(60) FROM t", Conflict, true),
         ("BEGIN; SELECT count(*) FROM t", Death, false),
