@@ -67,14 +67,19 @@ impl<C: ReplicatedConnection> Leases<C> {
     /// Gives back what the last statement has left behind; the replica in use is the first then.
     #[inline]
     pub(super) fn tidy(&mut self) {
-        let is_spent = |slot: &Slot<C>| slot.spent != Spent::No;
-        let nothing_is_left = !self.primary_lost
-            && self.successor.is_none()
-            && self.replicas[1].lease.is_none()
-            && !self.replicas.iter().any(is_spent);
-        if !nothing_is_left {
+        if !self.is_tidy() {
             self.clear_up();
         }
+    }
+
+    /// Tells whether the last statement has left nothing behind.
+    #[inline]
+    fn is_tidy(&self) -> bool {
+        let is_spent = |slot: &Slot<C>| slot.spent != Spent::No;
+        !self.primary_lost
+            && self.successor.is_none()
+            && self.replicas[1].lease.is_none()
+            && !self.replicas.iter().any(is_spent)
     }
 
     fn clear_up(&mut self) {
@@ -139,16 +144,10 @@ impl<C: ReplicatedConnection> Leases<C> {
     /// The node of the replica in use, if that is all there is, and as it should be.
     #[inline]
     pub(super) fn only_replica(&self) -> Option<&Node<C>> {
-        let Self {
-            primary: None,
-            primary_lost: false,
-            successor: None,
-            replicas: [slot, Slot { lease: None, .. }],
-        } = self
-        else {
+        if self.primary.is_some() || !self.is_tidy() {
             return None;
-        };
-        let lease = slot.lease.as_ref().filter(|_| slot.spent == Spent::No)?;
+        }
+        let lease = self.replicas[0].lease.as_ref()?;
         (!lease.is_retired()).then(|| &**lease.node())
     }
 
@@ -301,6 +300,7 @@ impl<C: ReplicatedConnection> Borrower<'_, C> {
         Ok(Ok(slot.as_mut().expect("was filled above")))
     }
 
+    /// Borrows a replica into a slot that has none.
     fn fill(
         self,
         slot: &mut Option<Lease<C>>,

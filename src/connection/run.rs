@@ -210,7 +210,7 @@ pub(super) fn fall_back<C: ReplicatedConnection>(
     none: NoReplica,
 ) -> QueryResult<Rule> {
     match (none, cluster.settings().fallback) {
-        // healthy, and that is no rule to refuse what was just written
+        // healthy, and that is no reason to refuse what was just written
         (NoReplica::Behind, _) => Ok(Rule::NotCaughtUp),
         (NoReplica::Unable(cause), Fallback::Error) if cluster.has_replicas() => {
             Err(RoutedError::NoReplica { cause }.into())

@@ -4,7 +4,6 @@ use super::RoutedConnection;
 use super::unit::Unit;
 use crate::backend::ReplicatedConnection;
 use crate::cluster::{Affinity, ClusterMode, Consistency};
-use crate::decision::Transaction;
 use crate::node::Node;
 use crate::statement::Statement;
 
@@ -30,15 +29,15 @@ impl Unit {
         let Some(block) = &self.block else {
             return false;
         };
-        let anywhere = self.ambient.is_none() && !self.forced && !self.transaction_lost;
         let consistent = matches!(
             block.consistency,
             Consistency::Session | Consistency::Eventual
         );
-        anywhere
-            && self.transaction == Transaction::None
-            && !self.raw_transaction
-            && consistent
+        consistent
+            && self.ambient.is_none()
+            && !self.forced
+            && !self.in_transaction()
+            && !self.transaction_lost
             && block.affinity == Affinity::Block
             && !block.used_primary
             && !node.is_gone()

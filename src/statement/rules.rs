@@ -86,7 +86,7 @@ impl Rules {
     }
 
     /// Whether even a word of the grammar may be a function that needs the primary.
-    pub(super) fn add_primary_functions(&self) -> bool {
+    pub(super) fn has_primary_functions(&self) -> bool {
         !self.primary.0.is_empty()
     }
 

@@ -109,7 +109,7 @@ impl<'a> Scanner<'a> {
         let single = &mut self.single;
         let calls = match (single.before, single.head) {
             (_, Head::Awaited | Head::Explain | Head::Is(Keyword::Pragma)) => false,
-            (Before::Word(word), _) if word.is_never_called() => self.rules.add_primary_functions(),
+            (Before::Word(word), _) if word.is_never_called() => self.rules.has_primary_functions(),
             (before, _) => before.is_name(),
         };
         if calls && !single.in_with_list() {
