@@ -3,8 +3,8 @@
 //! `cargo bench --bench unit --all-features` prints the tables of docs/performance.md. A pool of Diesel
 //! with its defaults, which pings at each checkout; the same without the ping; and routed pools, whose
 //! reads go to one replica or to two. All are on this machine, over TCP, and share its cores: so there
-//! are also pools without ping for two replicas which are taken in turn, to show what it costs here
-//! that two servers answer where one did.
+//! are also pools without ping for one replica, and for two which are taken in turn, to show what it
+//! costs here that a replica answers, and that two servers answer where one did.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -22,6 +22,7 @@ const TIME: Duration = Duration::from_millis(250);
 
 const PLAIN: &str = "default pool";
 const UNTESTED: &str = "without ping";
+const REPLICA: &str = "one replica, without ping";
 const IN_TURN: &str = "two replicas in turn, without ping";
 const ROUTED: &str = "routed, 1 replica";
 const ROUTED_TO_TWO: &str = "routed, 2 replicas";
@@ -116,10 +117,11 @@ macro_rules! pools {
                 RoutedPool::new(manager).expect("handles dial nothing")
             }
 
-            pub fn in_turn(pools: &Pools, worker: &mut Worker, work: Work) {
+            /// Reads on so many replicas, in turn.
+            pub fn split(pools: &Pools, replicas: usize, worker: &mut Worker, work: Work) {
                 match worker.next(work) {
                     Some(id) => {
-                        let replica = &pools.replicas[worker.done as usize % 2];
+                        let replica = &pools.replicas[worker.done as usize % replicas];
                         read(&mut *replica.get().expect("a connection is free"), id);
                     }
                     None => {
@@ -185,7 +187,12 @@ macro_rules! rows {
                         (UNTESTED, &mut || {
                             pool(|pools, w, work| $database::plain(&pools.untested, w, work))
                         }),
-                        (IN_TURN, &mut || pool($database::in_turn)),
+                        (REPLICA, &mut || {
+                            pool(|pools, w, work| $database::split(pools, 1, w, work))
+                        }),
+                        (IN_TURN, &mut || {
+                            pool(|pools, w, work| $database::split(pools, 2, w, work))
+                        }),
                         (ROUTED, &mut || {
                             pool(|pools, w, work| $database::routed(&pools.routed, w, work))
                         }),
@@ -210,8 +217,8 @@ fn main() {
         UNIT,
         "1 replica / default pool",
         "2 replicas / default pool",
-        "1 replica / without ping",
-        "2 replicas / two in turn, without ping",
+        "1 replica / the same, without ping",
+        "2 replicas / the same in turn, without ping",
     ]);
     let postgres = start(Cluster::postgres(2), account::POSTGRES);
     rows!(postgres, &postgres, rates, times);
@@ -228,7 +235,7 @@ fn start(cluster: Cluster, fill: &str) -> Cluster {
     cluster
 }
 
-const CONTENDERS: [&str; 5] = [PLAIN, UNTESTED, IN_TURN, ROUTED, ROUTED_TO_TWO];
+const CONTENDERS: [&str; 6] = [PLAIN, UNTESTED, REPLICA, IN_TURN, ROUTED, ROUTED_TO_TWO];
 
 fn rates_of(unit: &str, rounds: &Rounds) -> Vec<String> {
     let rate = |name: &&str| format!("{:.0}", rounds.median(name));
@@ -242,7 +249,7 @@ fn times_of(unit: &str, rounds: &Rounds) -> Vec<String> {
     let pairs = [
         (PLAIN, ROUTED),
         (PLAIN, ROUTED_TO_TWO),
-        (UNTESTED, ROUTED),
+        (REPLICA, ROUTED),
         (IN_TURN, ROUTED_TO_TWO),
     ];
     let times = pairs.into_iter().map(ratio);
