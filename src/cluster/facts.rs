@@ -10,12 +10,12 @@ use super::{Candidate, Cluster};
 use crate::backend::ReplicatedConnection;
 use crate::context::{Has, Need};
 use crate::decision::ReplicaFacts;
-use crate::node::{Era, Known, Latency, News, Node, NodeState, Use};
+use crate::node::{Era, Known, Latency, News, Node, NodeState};
 
 impl<C: ReplicatedConnection> Cluster<C> {
     /// Tells whether replicas may be asked, and meet these terms.
     pub(crate) fn replica_facts(&self, terms: &Terms) -> ReplicaFacts {
-        self.0.attend(Use::Read);
+        self.0.attend_read();
         self.0.hear_primary();
         let (now, era) = (Instant::now(), self.0.era());
         let members = self.0.members.read();

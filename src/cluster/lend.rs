@@ -10,7 +10,7 @@ use super::{Cluster, Inner, Role};
 use crate::backend::ReplicatedConnection;
 use crate::context::{Has, Need};
 use crate::error::RoutedError;
-use crate::node::{Acquaintance, Denial, DialError, Lease, Node, NodeState, Permit, Use};
+use crate::node::{Acquaintance, Denial, DialError, Lease, Node, NodeState, Permit};
 use crate::report::ErrorClass;
 
 /// Whether a caller waits for a connection that another one holds, or for a node that is gone.
@@ -85,7 +85,7 @@ impl<C: ReplicatedConnection> Cluster<C> {
         wait: Wait,
         deadline: Instant,
     ) -> Result<Lease<C>, RoutedError> {
-        self.0.attend(Use::Write);
+        self.0.attend_write(deadline);
         let mut first = None;
         loop {
             let members = self.0.members();

@@ -9,10 +9,16 @@ use super::config::PROBE_TIMEOUT;
 use super::{Inner, monitor};
 use crate::backend::ReplicatedConnection;
 use crate::context::{Has, Need, Replicas};
-use crate::node::{News, Node, NodeState, Use};
+use crate::node::{Known, News, Node, NodeState};
 
 /// How long the first caller waits at most for replicas that are only just not known to be fresh.
 const FIRST_LOOK: Duration = Duration::from_millis(500);
+
+/// Tells whether a node has answered and is just not known to be fresh yet; one that refuses to answer
+/// is not known either, and nothing will come of it soon.
+fn is_unsure(known: &Known, now: Instant) -> bool {
+    known.report.is_some() && known.health.state(now) == NodeState::Unknown
+}
 
 impl<C: ReplicatedConnection> fmt::Debug for Inner<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,11 +40,25 @@ impl<C: ReplicatedConnection> Replicas for Inner<C> {
 }
 
 impl<C: ReplicatedConnection> Inner<C> {
-    /// Has the nodes looked after; the first callers wait until each has been looked at once.
+    /// Has the nodes looked after, for a read; the first ones wait until each node has been looked at
+    /// once, but no longer than a probe takes.
+    pub(super) fn attend_read(self: &Arc<Self>) {
+        self.attend(|started| started + PROBE_TIMEOUT);
+    }
+
+    /// Has the nodes looked after, for a write; the first ones wait longer than reads, as who is
+    /// primary is not known before all have answered, or were given the time to.
     ///
-    /// A read waits no longer than a probe takes. A write waits longer: who is primary is not known
-    /// before all have answered, or were given the time to.
-    pub(super) fn attend(self: &Arc<Self>, use_: Use) {
+    /// But a quarter of the time until `deadline` is left: a node that is all silence must not make a
+    /// write fail which another one takes.
+    pub(super) fn attend_write(self: &Arc<Self>, deadline: Instant) {
+        self.attend(|started| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            (started + self.config.settings.connect_timeout).min(deadline - left / 4)
+        });
+    }
+
+    fn attend(self: &Arc<Self>, until: impl FnOnce(Instant) -> Instant) {
         if self.looked.load(Ordering::Acquire) {
             self.refresh();
             return;
@@ -47,14 +67,12 @@ impl<C: ReplicatedConnection> Inner<C> {
             let started = *self.started.lock().get_or_insert_with(Instant::now);
             self.refreshed.lock().get_or_insert(started);
             self.wake();
-            let patience = match use_ {
-                Use::Read => PROBE_TIMEOUT,
-                Use::Write => self.config.settings.connect_timeout,
-            };
-            let looked = || self.have_looked().then_some(());
-            let bell = &self.common.bell;
-            let in_time = bell.wait_for(started + patience, looked).is_some();
-            if !in_time && use_ == Use::Read {
+            let (bell, until) = (&self.common.bell, until(started));
+            let asked = |node: &Arc<Node<C>>| node.was_asked();
+            if bell.wait_for(until, || self.all(asked)).is_some() {
+                let sure = |node: &Arc<Node<C>>| !is_unsure(&node.known(), Instant::now());
+                bell.wait_for(until.min(Instant::now() + FIRST_LOOK), || self.all(sure));
+            } else if started.elapsed() < self.config.settings.connect_timeout {
                 return;
             }
         }
@@ -67,10 +85,7 @@ impl<C: ReplicatedConnection> Inner<C> {
         let settled = || {
             let members = self.members.read();
             let heard = |primary: &Arc<Node<C>>| primary.was_asked();
-            let waits = |node: &Arc<Node<C>>| {
-                let known = node.known();
-                known.report.is_some() && known.health.state(Instant::now()) == NodeState::Unknown
-            };
+            let waits = |node: &Arc<Node<C>>| is_unsure(&node.known(), Instant::now());
             members.primary().is_none_or(heard) || !members.replicas.iter().any(waits)
         };
         // nearly always, and the bell has a lock that all readers would meet at
@@ -94,15 +109,8 @@ impl<C: ReplicatedConnection> Inner<C> {
         }
     }
 
-    fn have_looked(&self) -> bool {
-        let now = Instant::now();
-        let members = self.members();
-        members.nodes.iter().all(|node| {
-            let known = node.known();
-            let unsure = || known.health.state(now) == NodeState::Unknown;
-            let waited = || now.saturating_duration_since(known.health.since()) > FIRST_LOOK;
-            known.asked.is_some() && (!unsure() || waited())
-        })
+    fn all(&self, condition: impl Fn(&Arc<Node<C>>) -> bool) -> Option<()> {
+        self.members().nodes.iter().all(condition).then_some(())
     }
 
     /// Tells whether every node has answered, or failed, a question sent since `then`.

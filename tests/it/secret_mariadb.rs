@@ -9,7 +9,7 @@ pub const REFUSED: &[&str] = &[
 ];
 
 /// The servers ask for passwords anyway.
-pub fn refuse_passwords<D>(_: &D) {}
+pub fn refuse_passwords<D>(_: &D, _: usize) {}
 
 pub const MALFORMED: &[&str] = &[
     "mysq://u:S3CRET@h/db",

@@ -14,20 +14,18 @@ pub const REFUSED: &[&str] = &[
     "postgres://S3CRET:S3CRET@127.0.0.1:{port}/app?application_name=mine",
 ];
 
-/// Makes the servers ask for passwords.
-pub fn refuse_passwords(db: &Db) {
-    for node in 0..db.cluster.len() {
-        let file = db.cluster.dir().join(format!("n{node}/data/pg_hba.conf"));
-        let rules = std::fs::read_to_string(&file).expect("the server has rules");
-        let rules = format!("host app all 127.0.0.1/32 scram-sha-256\n{rules}");
-        std::fs::write(&file, rules).expect("own directory");
-        db.cluster.sql(node, "SELECT pg_reload_conf()");
-        let wrong = db.cluster.url(node).replace("app:app@", "app:wrong@");
-        let soon = std::time::Duration::from_secs(20);
-        crate::support::wait_until("the rules are in force", soon, || {
-            PgConnection::establish(&wrong).is_err()
-        });
-    }
+/// Makes a server ask for passwords.
+pub fn refuse_passwords(db: &Db, node: usize) {
+    let file = db.cluster.dir().join(format!("n{node}/data/pg_hba.conf"));
+    let rules = std::fs::read_to_string(&file).expect("the server has rules");
+    let rules = format!("host app all 127.0.0.1/32 scram-sha-256\n{rules}");
+    std::fs::write(&file, rules).expect("own directory");
+    db.cluster.sql(node, "SELECT pg_reload_conf()");
+    let wrong = db.cluster.url(node).replace("app:app@", "app:wrong@");
+    let soon = std::time::Duration::from_secs(20);
+    crate::support::wait_until("the rules are in force", soon, || {
+        PgConnection::establish(&wrong).is_err()
+    });
 }
 
 pub const MALFORMED: &[&str] = &[

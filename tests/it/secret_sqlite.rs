@@ -11,7 +11,7 @@ pub const REFUSED: &[&str] = &[
 ];
 
 /// There is no server to refuse any.
-pub fn refuse_passwords(_: &Db) {}
+pub fn refuse_passwords(_: &Db, _: usize) {}
 
 pub const MALFORMED: &[&str] = &[
     "postgres://u:S3CRET@h/db",

@@ -52,6 +52,19 @@ fn at_the_start_nobody_waits_for_one_longer_than_connect_timeout() {
 }
 
 #[test]
+fn at_the_start_one_takes_no_write_all_its_time() {
+    for manners in [Manners::Deaf, Manners::Silent] {
+        let cluster = cluster(2);
+        let forwarder = Forwarder::new(&[cluster.port(1)]);
+        forwarder.behave(manners);
+        // who is primary would be asked of all for longer than a statement waits
+        let config = by_way_of(&cluster, &forwarder).connect_timeout(Duration::from_secs(60));
+        let pool = pool_of(1, config.checkout_timeout(Duration::from_secs(2)));
+        assert_eq!(try_who(&mut pool.get().unwrap()).as_deref(), Ok("n0"));
+    }
+}
+
+#[test]
 fn one_that_is_known_is_waited_for_by_nobody_and_serves_when_it_is_back() {
     for manners in [Manners::Deaf, Manners::Silent] {
         let cluster = cluster(2);

@@ -9,6 +9,7 @@ use diesel::r2d2::ConnectionManager;
 use diesel_routed::{ClusterConfig, Fallback, NodeConfig, RoutedConnectionManager, RoutedPool};
 
 use super::backend::*;
+use super::pools::*;
 use super::secret::{MALFORMED, REFUSED, refuse_passwords};
 
 /// All that was logged and printed so far.
@@ -94,6 +95,14 @@ fn use_it(config: ClusterConfig) {
     see_debug("decision", &conn.explain(&note::table.count()));
 }
 
+/// A URL that is refused, of a node of the cluster if it has a place for the port.
+fn in_place_of(db: &Db, node: usize, url: &str) -> String {
+    match url.contains("{port}") {
+        true => url.replace("{port}", &db.cluster.port(node).to_string()),
+        false => url.to_owned(),
+    }
+}
+
 fn read(conn: &mut Conn) -> QueryResult<i64> {
     note::table.count().get_result(conn)
 }
@@ -101,16 +110,15 @@ fn read(conn: &mut Conn) -> QueryResult<i64> {
 #[test]
 fn a_server_that_refuses_the_password_reveals_nothing() {
     let db = db(1);
-    refuse_passwords(&db);
+    (0..2).for_each(|node| refuse_passwords(&db, node));
     record_logs();
     for url in REFUSED {
-        let url = |node: usize| match url.contains("{port}") {
-            true => url.replace("{port}", &db.cluster.port(node).to_string()),
-            false => (*url).to_string(),
-        };
+        let url = |node: usize| in_place_of(&db, node, url);
         let replica = NodeConfig::new(url(1)).name("eu-1");
         see_debug("node", &replica);
         let config = ClusterConfig::new(url(0)).fallback(Fallback::Error);
+        // statements wait for a node that answers, and none does
+        let config = config.checkout_timeout(Duration::from_millis(500));
         use_it(match url(0) == url(1) {
             true => config,
             false => config.replica(replica),
@@ -130,6 +138,21 @@ fn a_server_that_refuses_the_password_reveals_nothing() {
         );
     }
     assert_nothing_seen();
+}
+
+#[test]
+fn nobody_waits_for_a_replica_that_refuses_the_password() {
+    let db = db(1);
+    refuse_passwords(&db, 1);
+    let refused = in_place_of(&db, 1, REFUSED[0]);
+    let config = ClusterConfig::new(db.cluster.url(0)).replica(refused);
+    // nobody looks again, so that a wait would last as long as it may
+    let wait = Duration::from_secs(60);
+    let config = config.connect_timeout(wait).check_interval(Duration::ZERO);
+    let pool = pool_of(1, config);
+    let (name, time) = timed(|| who(&mut pool.get().unwrap()));
+    assert_eq!(name, "n0");
+    assert!(time < wait / 3, "{time:?}");
 }
 
 type RoutedPoolOfDiesel = diesel::r2d2::Pool<ConnectionManager<Conn>>;

@@ -212,6 +212,8 @@ fn n35_a_refusal_is_learned_for_its_cluster_and_never_from_the_users_own_transac
     assert_eq!(reason(&db.pool), Reason::Distributed, "nothing was learned");
     Context::new().run(|| conn.distributed(|conn| query().execute(conn)).unwrap());
     assert_eq!(reason(&db.pool), Reason::ReadOnlyRefused, "now it was");
+    // its server replicates nothing, and has to come as far as the other for a new cluster to use it
+    db.cluster.sql(1, "SELECT pg_switch_wal()");
     let other = pool(patient(config(&db.cluster)).fixed_roles());
     warm(&other);
     assert_eq!(
