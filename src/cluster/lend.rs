@@ -344,7 +344,11 @@ fn lend_by<C: ReplicatedConnection>(
                 Some(next) if next > deadline => known(),
                 _ => Refused::Passing(known().into()),
             },
-            Denial::Busy => busy(),
+            Denial::OutOfTime if node.is_gone() => Refused::Lasting(known().into()),
+            Denial::OutOfTime => no_primary(
+                "no connection was opened within checkout_timeout",
+                ErrorClass::Query,
+            ),
         });
     let mut lease = lent?;
     match lease.role() {

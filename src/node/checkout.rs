@@ -18,8 +18,8 @@ use crate::backend::ReplicatedConnection;
 pub(crate) enum Denial {
     /// The server refuses or is silent.
     NotAnswering(DialError),
-    /// It was not long enough to tell.
-    Busy,
+    /// None was opened in time, which was not long enough to tell more.
+    OutOfTime,
     /// It has to be dialled, and may not be yet.
     NotNow,
 }
@@ -90,7 +90,7 @@ impl<C: ReplicatedConnection> Node<C> {
         // only silence for a whole `connect_timeout` says that the server is gone
         let timeout = self.timing.connect_timeout;
         if answered || heard.elapsed() < timeout {
-            return Err(Denial::Busy);
+            return Err(Denial::OutOfTime);
         }
         let error = DialError::death(format!("no answer within {timeout:?}"));
         Err(Denial::NotAnswering(self.unreachable(*heard, error)))
@@ -115,10 +115,18 @@ impl<C: ReplicatedConnection> Node<C> {
         } = &mut ***pooled;
         let conn = match link {
             Ok(conn) => conn,
-            // neither a failure from before this checkout nor a dial that was not made says
-            // anything of the node now
-            Err(_) if *opened < asked || *fate == Fate::Close => return Admission::Discard,
-            Err(error) => return Admission::Failed(error.clone()),
+            // it was not dialled at all
+            Err(_) if *fate == Fate::Close => return Admission::Discard,
+            Err(error) if *opened >= asked => return Admission::Failed(error.clone()),
+            Err(error) => {
+                // whoever wanted it had given up before it failed
+                let is_old = now.duration_since(*used) >= self.timing.connect_timeout
+                    || self.dialer.dials.succeeded_since(*opened);
+                if !is_old {
+                    self.unreachable(*opened, error.clone());
+                }
+                return Admission::Discard;
+            }
         };
         if now >= *expires || *term != self.term() {
             return Admission::Discard;

@@ -165,23 +165,27 @@ fn a_dial_that_fails_or_panics_is_told_at_once_and_loses_no_permit() {
 }
 
 #[test]
-fn a_failure_that_nobody_waited_for_is_thrown_away_and_asked_again() {
+fn a_failure_that_nobody_waited_for_is_news_unless_it_is_old() {
     fn failure_first(number: usize) -> QueryResult<()> {
-        if number > 0 {
-            Ok(())
-        } else {
-            Err(Error::NotFound)
+        match number {
+            0 => Err(Error::NotFound),
+            _ => Ok(()),
         }
     }
-    let fixture = fixture(failure_first);
-    // given back, a failure lies in the pool like one that came too late for its caller
-    let dials = &fixture.node.dialer.dials;
-    let failed = dials.wait(|| fixture.node.pool.get()).unwrap();
-    assert!(failed.link.is_err());
-    drop(failed);
-    assert_eq!(fixture.node.connections(), (1, 1));
-    assert!(fixture.lend().is_ok(), "it says nothing of the node now");
-    assert_eq!(fixture.node.connections().0, 1, "and takes no place");
+    for (age, denied) in [(Duration::ZERO, Some(Denial::NotNow)), (LONG, None)] {
+        let fixture = fixture(failure_first);
+        // given back, a failure lies in the pool like one whose caller gave up before
+        let dials = &fixture.node.dialer.dials;
+        let mut failed = dials.wait(|| fixture.node.pool.get()).unwrap();
+        assert!(failed.link.is_err());
+        failed.used -= age;
+        drop(failed);
+        assert_eq!(fixture.node.connections(), (1, 1));
+        assert_eq!(fixture.lend().err(), denied, "{age:?}");
+        fixture.wait_for_quarantine();
+        assert!(fixture.lend().is_ok(), "it is asked again");
+        assert_eq!(fixture.node.connections().0, 1, "and takes no place");
+    }
 }
 
 #[test]
@@ -205,7 +209,7 @@ fn too_little_time_to_tell_is_not_taken_for_silence() {
     }
     let fixture = fixture(slow);
     let denied = fixture.lend_within(Duration::from_millis(20)).err();
-    assert_eq!(denied, Some(Denial::Busy));
+    assert_eq!(denied, Some(Denial::OutOfTime));
     assert!(!fixture.node.is_gone(), "its circuit stays closed");
 }
 

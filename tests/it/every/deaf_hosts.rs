@@ -3,16 +3,17 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use diesel_routed::{ClusterConfig, Context, NodeConfig, RoutedConnectionManager};
+use diesel_routed::{ClusterConfig, Context, NodeConfig, RoutedConnectionManager, RoutedError};
 
 use super::backend::*;
 use super::health::*;
 use super::pools::*;
-use crate::support::{Cluster, Forwarder, Manners};
+use crate::support::{Cluster, Forwarder, Manners, wait_until};
 
 /// What is configured, and what a busy machine adds to it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const AND_SOME: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(30);
 
 /// The cluster, whose first replica is dialled by way of a forwarder.
 fn by_way_of(cluster: &Cluster, forwarder: &Forwarder) -> ClusterConfig {
@@ -84,6 +85,37 @@ fn one_that_is_known_is_waited_for_by_nobody_and_serves_when_it_is_back() {
         let ((), tally) = under_load(2, || read(&pool), |tally| tally.wait_for_more_by("n1", 10));
         assert_eq!(tally.failures(), [""; 0], "{manners:?}: it serves again");
     }
+}
+
+#[test]
+fn those_who_give_up_early_learn_of_one_together() {
+    let cluster = cluster(2);
+    let forwarder = Forwarder::new(&[cluster.port(1)]);
+    // no probe tells them
+    let config = by_way_of(&cluster, &forwarder)
+        .check_interval(Duration::ZERO)
+        .check_ttl(Duration::from_secs(3_600));
+    let pool = pool_of(1, config.checkout_timeout(CONNECT_TIMEOUT / 4));
+    let known = Known::to(&pool);
+    known.wait("n1", "up");
+    forwarder.behave(Manners::Deaf);
+    forwarder.cut();
+    wait_until("it is taken for dead", SOON, || {
+        assert_ne!(read(&pool).as_deref(), Ok("n1"));
+        known.state("n1") == "down"
+    });
+}
+
+#[test]
+fn a_write_that_runs_out_of_time_says_that_the_primary_does_not_answer() {
+    let cluster = cluster(1);
+    let forwarder = Forwarder::new(&[cluster.port(0)]);
+    forwarder.behave(Manners::Deaf);
+    let primary = NodeConfig::new(cluster.url_through(0, &forwarder)).name("n0");
+    let config = watched(ClusterConfig::new(primary)).connect_timeout(Duration::from_secs(60));
+    let pool = pool_of(1, config.checkout_timeout(Duration::from_millis(300)));
+    let error = routed(try_write(&mut pool.get().unwrap(), "in vain"));
+    assert!(matches!(error, RoutedError::NoPrimary { .. }), "{error}");
 }
 
 #[test]
