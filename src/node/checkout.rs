@@ -119,12 +119,7 @@ impl<C: ReplicatedConnection> Node<C> {
             Err(_) if *fate == Fate::Close => return Admission::Discard,
             Err(error) if *opened >= asked => return Admission::Failed(error.clone()),
             Err(error) => {
-                // whoever wanted it had given up before it failed
-                let is_old = now.duration_since(*used) >= self.timing.connect_timeout
-                    || self.dialer.dials.succeeded_since(*opened);
-                if !is_old {
-                    self.unreachable(*opened, error.clone());
-                }
+                self.hear_late(error, *opened, *used);
                 return Admission::Discard;
             }
         };
@@ -147,5 +142,16 @@ impl<C: ReplicatedConnection> Node<C> {
             *used = Instant::now();
         }
         Admission::Lend(acquaintance)
+    }
+
+    /// Takes in a failure of which nobody was told: whoever wanted the connection had given up before.
+    ///
+    /// An old one says nothing of the node now.
+    fn hear_late(&self, error: &DialError, began: Instant, failed: Instant) {
+        let is_old = failed.elapsed() >= self.timing.connect_timeout
+            || self.dialer.dials.succeeded_since(began);
+        if !is_old {
+            self.unreachable(began, error.clone());
+        }
     }
 }
