@@ -252,7 +252,9 @@ impl ClusterConfig {
     /// Sets how long opening a connection may take.
     ///
     /// PostgreSQL counts whole seconds, so this is rounded up there; a `connect_timeout` in the
-    /// connection string wins. Defaults to 3 s.
+    /// connection string wins. The first writes wait so long, too, for nodes that do not answer, as
+    /// who is primary is not known before, but a quarter of their `checkout_timeout` is left to
+    /// them. Defaults to 3 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
