@@ -130,20 +130,20 @@ fn a_block_that_prefers_the_primary_reads_from_a_replica_while_it_is_gone() {
 #[test]
 fn with_everything_down_a_handle_is_lent_and_given_back_without_delay() {
     let cluster = cluster(1);
-    let patience = Duration::from_secs(1);
+    let patience = Duration::from_secs(5);
     let config = sized(&cluster, 1, 1).checkout_timeout(patience);
     let pool = pool_of(1, config);
     cluster.kill(0);
     cluster.kill(1);
     let ((), time) = timed(|| (0..1_000).for_each(|_| drop(pool.get().unwrap())));
-    assert!(time < Duration::from_secs(1), "a thousand took {time:?}");
+    assert!(time < patience, "a thousand took {time:?}");
     let (result, time) = timed(|| pool.get().unwrap().distributed(note_it));
     assert!(matches!(
         RoutedError::downcast(&result.unwrap_err()),
         Some(RoutedError::NoPrimary { .. })
     ));
     assert!(
-        time < patience + Duration::from_secs(3),
+        time < 2 * patience,
         "after checkout_timeout, not after {time:?}"
     );
     assert_eq!(in_flight(&pool), [0, 0]);

@@ -120,7 +120,7 @@ fn when_all_replicas_stay_full_the_primary_serves() {
 #[test]
 fn a_read_waits_for_replica_and_primary_under_one_deadline() {
     let cluster = cluster(1);
-    let all = Duration::from_secs(2);
+    let all = Duration::from_secs(4);
     let pool = pool_of(3, sized(&cluster, 1, 1).checkout_timeout(all));
     let mut writer = pool.get().unwrap();
     assert_eq!(who(&mut writer), "n0");
