@@ -317,13 +317,13 @@ fn lend_by<C: ReplicatedConnection>(
     deadline: Instant,
 ) -> Result<Lease<C>, Refused> {
     let name = || node.name().to_string();
-    let no_primary = |cause: &str, class: ErrorClass| {
+    let unreachable = |cause: &str| {
         let (node, cause) = (name(), cause.to_owned());
-        let error = RoutedError::NoPrimary { node, cause };
-        match class {
-            ErrorClass::Death | ErrorClass::Load => Refused::Passing(error),
-            _ => Refused::Lasting(error),
-        }
+        RoutedError::NoPrimary { node, cause }
+    };
+    let no_primary = |cause: &str, class: ErrorClass| match class {
+        ErrorClass::Death | ErrorClass::Load => Refused::Passing(unreachable(cause)),
+        _ => Refused::Lasting(unreachable(cause)),
     };
     let known = || match &node.known().last_failure {
         Some((cause, class)) => no_primary(cause, *class),
@@ -345,10 +345,10 @@ fn lend_by<C: ReplicatedConnection>(
                 _ => Refused::Passing(known().into()),
             },
             Denial::OutOfTime if node.is_gone() => Refused::Lasting(known().into()),
-            Denial::OutOfTime => no_primary(
-                "no connection was opened within checkout_timeout",
-                ErrorClass::Query,
-            ),
+            Denial::OutOfTime => {
+                let cause = "no connection was opened within checkout_timeout";
+                Refused::Lasting(unreachable(cause))
+            }
         });
     let mut lease = lent?;
     match lease.role() {

@@ -69,9 +69,11 @@ impl<C: ReplicatedConnection> Inner<C> {
             self.wake();
             let (bell, until) = (&self.common.bell, until(started));
             let asked = |node: &Arc<Node<C>>| node.was_asked();
-            if bell.wait_for(until, || self.all(asked)).is_some() {
+            let in_time = bell.wait_for(until, || self.all(asked).then_some(()));
+            if in_time.is_some() {
                 let sure = |node: &Arc<Node<C>>| !is_unsure(&node.known(), Instant::now());
-                bell.wait_for(until.min(Instant::now() + FIRST_LOOK), || self.all(sure));
+                let patience = until.min(Instant::now() + FIRST_LOOK);
+                bell.wait_for(patience, || self.all(sure).then_some(()));
             } else if started.elapsed() < self.config.settings.connect_timeout {
                 return;
             }
@@ -109,14 +111,13 @@ impl<C: ReplicatedConnection> Inner<C> {
         }
     }
 
-    fn all(&self, condition: impl Fn(&Arc<Node<C>>) -> bool) -> Option<()> {
-        self.members().nodes.iter().all(condition).then_some(())
+    fn all(&self, condition: impl Fn(&Arc<Node<C>>) -> bool) -> bool {
+        self.members().nodes.iter().all(condition)
     }
 
     /// Tells whether every node has answered, or failed, a question sent since `then`.
     pub(super) fn have_answered_since(&self, then: Instant) -> bool {
-        let answered = |node: &Arc<Node<C>>| node.known().was_asked_since(then);
-        self.members().nodes.iter().all(answered)
+        self.all(|node| node.known().was_asked_since(then))
     }
 
     /// Has every node asked now, and waits until the primary has answered and a replica, or for as

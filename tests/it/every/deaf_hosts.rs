@@ -13,7 +13,6 @@ use crate::support::{Cluster, Forwarder, Manners, wait_until};
 /// What is configured, and what a busy machine adds to it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const AND_SOME: Duration = Duration::from_secs(3);
-const SOON: Duration = Duration::from_secs(30);
 
 /// The cluster, whose first replica is dialled by way of a forwarder.
 fn by_way_of(cluster: &Cluster, forwarder: &Forwarder) -> ClusterConfig {
